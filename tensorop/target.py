@@ -74,6 +74,20 @@ class PredictedProduct:
 
 
 @dataclass(frozen=True)
+class TimedProblem:
+    """What a kit found on such a product's device."""
+
+    dtype: str
+    a_along_m: int
+    b_along_k: int
+    m: int
+    n: int
+    k: int
+    batch: int
+    us: Mapping[int, float]  # medians, by number of variant
+
+
+@dataclass(frozen=True)
 class KitRequest:
     """What a kit measures. Kits of processors time all types in the usual layout."""
 
@@ -256,7 +270,7 @@ class Target(ABC):
         raise NotImplementedError
 
     def retuned(
-        self, held: PredictedProduct, rows: Sequence[Mapping[str, Any]], where: str
+        self, held: PredictedProduct, rows: Sequence[TimedProblem], where: str
     ) -> tuple[Product, Mapping[str, Any]]:
         """The product with its dispatch by a kit's rows, which were measured at `where`, and what to say of that, by
         dtype: `regret` and `off` before and after."""

@@ -31,7 +31,7 @@ from tensorop.provision import nvcc
 from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import files as reading
-from tensorop.target import Files, KitRequest, PredictedProduct, Target
+from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedProblem
 
 SUFFIX = ".cu.j2"  # of templates
 SAID = "not measured: chosen by an analytic model, and no kernel was run"
@@ -122,12 +122,12 @@ class Backend(Target):
         return files, list(plan)
 
     def retuned(
-        self, held: PredictedProduct, rows: Sequence[Mapping[str, Any]], where: str
+        self, held: PredictedProduct, rows: Sequence[TimedProblem], where: str
     ) -> tuple[Product, dict[str, Any]]:
         content = self._content(held)
         found = kit.corrections(content, rows, where)
         facts = {**content.facts, "measured": where, "said": where}
-        told = {dtype: found.judged(dtype) for dtype in dict.fromkeys(str(row["of"]["dtype"]) for row in rows)}
+        told = {dtype: found.judged(dtype) for dtype in dict.fromkeys(row.dtype for row in rows)}
         return product(replace(content, facts=facts), found), told
 
     def _content(self, held: PredictedProduct) -> Content:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
 from tensorop.specs import files as reading
-from tensorop.target import KitRequest
+from tensorop.target import KitRequest, TimedProblem
 
 CONTROLS = 16  # faulty kernels and the plain one, after the oracle itself
 VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"
@@ -104,26 +103,20 @@ def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
         yield m, n, k, 1
 
 
-def corrections(of: Content, rows: Sequence[Mapping[str, Any]], where: str) -> Corrections:
+def corrections(of: Content, rows: Sequence[TimedProblem], where: str) -> Corrections:
     """rows: a kit's, the last one of a problem counts. A type without rows of its own takes another's."""
     alike: dict[tuple[Any, ...], dict[str, int]] = {}
     for number, variant in enumerate(of.variants):
         one = variant.candidate.numbers
         alike.setdefault((variant.candidate.label, one["a_along_m"], one["b_along_k"]), {})[variant.dtype] = number
     twins = {number: group for group in alike.values() for number in group.values()}
-    measured = {row["of"]["dtype"] for row in rows}
+    measured = {row.dtype for row in rows}
     found: dict[tuple[int, int, int, int, int, int], dict[int, float]] = {}
     for row in rows:
-        problem = row["of"]
-        a, b, m, n, k, batch = (int(problem[name]) for name in ("a_along_m", "b_along_k", "m", "n", "k", "batch"))
-        us = found.setdefault((a, b, m, n, k, batch), {})
-        for arm in row["arms"]:
-            if "variant" in arm and "us" in arm and "refused" not in arm:
-                for dtype, twin in twins[int(arm["variant"])].items():
-                    if dtype == problem["dtype"] or dtype not in measured:
-                        us[twin] = float(median(arm["us"]))
-    return Corrections(
-        of.variants,
-        [MeasuredProblem(a, b, m, n, k, batch, us) for (a, b, m, n, k, batch), us in found.items() if us],
-        where,
-    )
+        us = found.setdefault((row.a_along_m, row.b_along_k, row.m, row.n, row.k, row.batch), {})
+        for number, median in row.us.items():
+            for dtype, twin in twins[number].items():
+                if dtype == row.dtype or dtype not in measured:
+                    us[twin] = median
+    problems = [MeasuredProblem(*problem, us) for problem, us in found.items() if us]
+    return Corrections(of.variants, problems, where)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from tensorop.commands.opened import Opened
 from tensorop.errors import UsageError
 from tensorop.kits.product import KINDS, KitPlan, KitProduct, KitResult, Retuned, read_manifest, unreadable
-from tensorop.target import KitRequest, PredictedProduct, Target
+from tensorop.kits.rows import (
+    DeviceMachine,
+    DeviceTiming,
+    KeptKit,
+    KeptOnDevice,
+    KeptRow,
+    KitMachine,
+    KitRow,
+)
+from tensorop.target import KitRequest, PredictedProduct, Target, TimedProblem
 
 _KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # of a timed row
 
@@ -48,46 +56,50 @@ class DeviceProduct(KitProduct):
             {"platform": {"name": platform.name, "device": dict(platform.device or {})}},
         )
 
-    def require_machine(self, path: Path, machine: Mapping[str, Any]) -> None:
+    def require_machine(self, path: Path, machine: KitMachine) -> None:
+        assert isinstance(machine, DeviceMachine)
         device = self.platform.device or {}
-        if not int(device["least"]) <= int(machine["capability"]) <= int(device["most"]):
+        if not int(device["least"]) <= machine.capability <= int(device["most"]):
             raise UsageError(
-                f"{path} was measured on {machine['device']} (compute capability {machine['capability']}), "
+                f"{path} was measured on {machine.device} (compute capability {machine.capability}), "
                 f"{self.platform.name} is for {device['least']} to {device['most']}",
                 hint="run the kit on a GPU of that kind",
             )
 
-    def require_judged(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
         """A kit's program ends at a control that does not end as it must."""
 
-    def row(self, path: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        of, arms = row["of"], [arm["variant"] for arm in row.get("arms", ()) if "variant" in arm]
+    def row(self, path: Path, row: KitRow) -> KeptRow | None:
+        assert isinstance(row, DeviceTiming)
+        of, arms = row.of, [arm.variant for arm in row.arms if arm.variant is not None]
         dtypes = self.of_operator["dtypes"]
         count = sum(len(of_dtype["variants"]) for of_dtype in dtypes.values())
-        if of["dtype"] not in dtypes or not all(0 < of[name] < 1 << 31 for name in ("m", "n", "k", "batch")):
-            wrong, expected = f"the problem {of!r:.120}", f"sizes above 0 of {', '.join(dtypes)}"
-        elif len(set(arms)) != len(arms) or any(number >= count for number in (*arms, row.get("chosen", -1))):
+        if of.dtype not in dtypes or not all((of.m, of.n, of.k, of.batch)):
+            wrong, expected = f"the problem {of.model_dump()!r:.120}", f"sizes above 0 of {', '.join(dtypes)}"
+        elif len(set(arms)) != len(arms) or any(number >= count for number in (*arms, row.chosen)):
             wrong, expected = f"variants {arms!r:.80}", f"different ones, of 0 to {count - 1}"
-        elif row["outcome"] == "ok" and any("variant" in arm and "us" in arm for arm in row["arms"]):
-            return {name: row[name] for name in _KEPT}
+        elif row.outcome == "ok" and any(arm.variant is not None and arm.us for arm in row.arms):
+            return KeptOnDevice(**{name: getattr(row, name) for name in _KEPT})
         else:
             return None
         raise UsageError(
-            f"{path} is damaged: row {row['step']} has {wrong}; expected {expected}", hint="bring the file here again"
+            f"{path} is damaged: row {row.step} has {wrong}; expected {expected}", hint="bring the file here again"
         )
 
-    def where(self, machine: Mapping[str, Any]) -> str:
-        return f"{' '.join(machine['board'].split()):.80}"
+    def where(self, machine: KitMachine) -> str:
+        return f"{' '.join(machine.board.split()):.80}"
 
-    def retuned(self, kits: Sequence[Mapping[str, Any]], result: KitResult, jobs: int) -> Retuned:
-        here = self.board_of(kits[-1])
-        rows = [row for kit in kits if self.board_of(kit) == here for row in kit["rows"]]
-        measured_on = f"measured on {self.where(result.machine)} by kit, {result.date:.10}"
+    def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
+        own = result.kept
+        here = self.board_of(own.machine)
+        rows = [row for kit in kits if self.board_of(kit.machine) == here for row in kit.rows]
+        problems = [_problem(row) for row in rows if isinstance(row, KeptOnDevice)]
+        measured_on = f"measured on {self.where(own.machine)} by kit, {own.date:.10}"
         with self._read():
-            made, choice = self.target.retuned(self.predicted, rows, measured_on)
+            made, choice = self.target.retuned(self.predicted, problems, measured_on)
         verified = {"dtype": ", ".join(self.opened.dtypes), "vlen": 0, "threads": 1, "outcome": "ok"}
         results = {"choice": choice, "verification": [{**verified, "cases": result.cases}]}
-        against = _against(result.rows)
+        against = _against(own.rows)
         lines = [
             f"{dtype}: choosing costs {of['regret']['after']:.1%} on shapes left out "
             f"(by the model alone {of['regret']['before']:.1%}); "
@@ -115,14 +127,21 @@ def read(opened: Opened) -> DeviceProduct:
     return DeviceProduct(opened, *read_manifest(opened))
 
 
-def _against(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _problem(row: KeptOnDevice) -> TimedProblem:
+    us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us and not arm.refused}
+    return TimedProblem(**row.of.model_dump(), us=us)
+
+
+def _against(rows: Sequence[KeptRow]) -> dict[str, float]:
     """The geometric mean of the baseline's best over the choice by what was known before, and over the fastest variant,
     where the baseline was measured."""
     logs: dict[str, list[float]] = {"before": [], "fastest": []}
     for row in rows:
-        us = {arm["variant"]: median(arm["us"]) for arm in row["arms"] if "variant" in arm and "us" in arm}
-        best = [median(arm["us"]) for arm in row["arms"] if "cublaslt" in arm and "us" in arm]
-        if best and row["chosen"] in us:
-            logs["before"].append(math.log(min(best) / us[row["chosen"]]))
+        assert isinstance(row, KeptOnDevice)
+        us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us}
+        best = [median(arm.us) for arm in row.arms if arm.cublaslt is not None and arm.us]
+        chosen = us.get(row.chosen)
+        if best and chosen:
+            logs["before"].append(math.log(min(best) / chosen))
             logs["fastest"].append(math.log(min(best) / min(us.values())))
     return {name: round(math.exp(sum(of) / len(of)), 4) for name, of in logs.items() if of}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -21,6 +21,7 @@ from tensorop.events import Done, Event, Note, Phase
 from tensorop.kits import device, retune
 from tensorop.kits import export as exporting
 from tensorop.kits import result as results
+from tensorop.kits.rows import DeviceMachine, DeviceTiming, KitRow
 from tensorop.measure.statistics import quartiles
 from tensorop.model.bench import BaselineInfo, Bench, Ratio, Row
 from tensorop.model.job import Job
@@ -94,19 +95,20 @@ def verify(found: Opened) -> dict[str, Any]:
     """
     found.require_fit()
     machine, rows = _ran(found, KitRequest(kinds=("control", "verify")))
-    told = {kind: [row for row in rows if row["kind"] == kind] for kind in ("control", "verify")}
-    verdicts = [
-        {"op": found.operator.name, **row["of"], **{name: row.get(name) for name in ("cases", "outcome")}}
-        | {name: row[name] for name in ("message", "case") if name in row}
-        for row in told["verify"]
-    ]
-    if not sum(verdict["cases"] or 0 for verdict in verdicts):
+    name, verdicts, controls = found.operator.name, [], []
+    for row in rows:
+        of = {"op": name, **row.of.model_dump(exclude_unset=True)}
+        if row.kind == "control":
+            controls.append({**of, "refused": row.message or None})
+        else:
+            ended = {"cases": row.cases if "cases" in row.model_fields_set else None, "outcome": row.outcome}
+            verdicts.append({**of, **ended, **row.model_dump(include={"message", "case"}, exclude_unset=True)})
+    if not any(row.cases for row in rows if row.kind == "verify"):
         raise JobError(
-            f"the kit's program on {machine['device']} tried no case: nothing was verified", hint="tensorop doctor"
+            f"the kit's program on {machine.device} tried no case: nothing was verified", hint="tensorop doctor"
         )
-    controls = [{"op": found.operator.name, **row["of"], "refused": row.get("message")} for row in told["control"]]
-    good = all(verdict["outcome"] == "ok" for verdict in verdicts)
-    common = {"platform": found.platform.name, "device": machine["device"], "ok": good}
+    good = all(row.outcome == "ok" for row in rows if row.kind == "verify")
+    common = {"platform": found.platform.name, "device": machine.device, "ok": good}
     return {**common, "controls": controls, "verdicts": verdicts}
 
 
@@ -116,25 +118,25 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
     options = found.operator.layouts[layout]
     name = "TN"[not options.get("tb")] + "TN"[not options.get("ta")]
     machine, rows = _ran(found, KitRequest(shapes, 0, dtypes or found.dtypes, (name,), ("control", "time")))
-    timed = [row for row in rows if row["kind"] == "time"]
-    made = {row["step"]: _row(found, row) for row in timed}
+    timed = [row for row in rows if isinstance(row, DeviceTiming)]
+    made = {row.step: _row(found, row) for row in timed}
     absent = {
-        f"{_shape(row)} {row['of']['dtype']}": str(row.get("message") or row["outcome"])
+        f"{row.of.m}x{row.of.n}x{row.of.k} {row.of.dtype}": row.message or row.outcome
         for row in timed
-        if made[row["step"]] is None
+        if made[row.step] is None
     }
     measured = [one for one in made.values() if one is not None]
     if not measured:
         raise JobError("nothing could be timed: " + "; ".join(f"{n}: {why}" for n, why in absent.items()))
-    version = str(machine["cublaslt"])
+    version = str(machine.cublaslt)
     named = {BEST: "the fastest", FIRST: "the first"} if any(row.ratios for row in measured) else {}
     if not named:
         absent |= dict.fromkeys((BEST, FIRST), "libcublasLt.so is not on this machine; CUBLASLT=FILE names another")
     baselines = {n: BaselineInfo(version, _ANSWERS.format(said)) for n, said in named.items()}
-    return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), dict(machine))
+    return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), machine.model_dump())
 
 
-def _ran(found: Opened, request: KitRequest) -> tuple[Mapping[str, Any], list[dict[str, Any]]]:
+def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[KitRow]]:
     """The machine and the rows of the steps that are asked for."""
     of = device.read(found)
     if of.target.attached() is None:
@@ -149,39 +151,35 @@ def _ran(found: Opened, request: KitRequest) -> tuple[Mapping[str, Any], list[di
         if ended.returncode not in (0, 1):
             said = (ended.stderr.strip() or "no word").splitlines()[-1]
             raise JobError(f"the kit's program ended with status {ended.returncode}: {said}", hint="tensorop doctor")
-        head, *rest = results.lines(folder / "result.jsonl")
-    return dict(head["machine"]), [row for row in rest if "step" in row]
+        told = results.typed(folder / "result.jsonl")
+    machine = told.machines[0]
+    assert isinstance(machine, DeviceMachine)
+    return machine, told.rows
 
 
-def _shape(row: Mapping[str, Any]) -> str:
-    return "x".join(str(row["of"][name]) for name in "mnk")
-
-
-def _row(found: Opened, row: Mapping[str, Any]) -> Row | None:
+def _row(found: Opened, row: DeviceTiming) -> Row | None:
     """None of a problem without a figure of the library."""
-    of, arms = row["of"], row.get("arms", ())
-    ours = next((arm for arm in arms if arm.get("variant") == row.get("chosen") and "us" in arm), None)
-    if ours is None:
+    of, arms = row.of, [arm for arm in row.arms if arm.us]
+    ours = next((arm for arm in arms if arm.variant == row.chosen), None)
+    if ours is None or not ours.us:
         return None
-    answers = [arm for arm in arms if "cublaslt" in arm and "us" in arm]
+    answers = [arm for arm in arms if arm.cublaslt is not None]
     against = {}
     if answers:
-        best = min(answers, key=lambda arm: median(arm["us"]))
-        first = next((arm for arm in answers if arm["cublaslt"] == 0), best)
+        best = min(answers, key=lambda arm: median(arm.us or ()))
+        first = next((arm for arm in answers if arm.cublaslt == 0), best)
         against = {BEST: best, FIRST: first}
-    low, middle, high = quartiles(ours["us"])
-    verdicts = {name: arm.get("refused", "ok") for name, arm in {"ours": ours, **against}.items()}
-    flops = 2e-3 * of["m"] * of["n"] * of["k"] * of["batch"]
-    turned = [name for name, along in (("ta=1", of["a_along_m"]), ("tb=1", of["b_along_k"])) if along]
+    low, middle, high = quartiles(ours.us)
+    turned = [name for name, along in (("ta=1", of.a_along_m), ("tb=1", of.b_along_k)) if along]
     return Row(
         found.operator.name,
-        of["dtype"],
-        {name: of[name] for name in "mnk"},
+        of.dtype,
+        {"m": of.m, "n": of.n, "k": of.k},
         " ".join(("row", *turned)),
-        flops / middle,
-        {name: _ratio(arm["us"], ours["us"]) for name, arm in against.items()},
+        2e-3 * of.m * of.n * of.k * of.batch / middle,
+        {name: _ratio(arm.us or (), ours.us) for name, arm in against.items()},
         (high - low) / middle,
-        verdicts=verdicts,
+        verdicts={name: arm.refused or "ok" for name, arm in {"ours": ours, **against}.items()},
     )
 
 

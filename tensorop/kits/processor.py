@@ -29,6 +29,7 @@ from tensorop.kits.product import (
     unreadable,
 )
 from tensorop.kits.result import RUN_AGAIN
+from tensorop.kits.rows import BoardMachine, KeptKit, KeptOnBoard, KeptRow, KitMachine, KitRow, TimedOnBoard
 from tensorop.measure.statistics import quartiles
 from tensorop.model.architecture import architecture
 from tensorop.model.kernel import KernelTemplate
@@ -91,73 +92,75 @@ class ProcessorProduct(KitProduct):
             },
         )
 
-    def require_machine(self, path: Path, machine: Mapping[str, Any]) -> None:
+    def require_machine(self, path: Path, machine: KitMachine) -> None:
+        assert isinstance(machine, BoardMachine)
         platform, least = self.platform, self.platform.fixed_vlen or 0
-        if machine["arch"] != platform.arch:
-            wrong, needed = machine["arch"], f"is {platform.arch}"
-        elif platform.arch == "riscv64" and int(machine["vlen"]) < least:
-            wrong, needed = f"vectors of {machine['vlen']} bits", f"has {least} or more"
+        if machine.arch != platform.arch:
+            wrong, needed = machine.arch, f"is {platform.arch}"
+        elif platform.arch == "riscv64" and machine.vlen < least:
+            wrong, needed = f"vectors of {machine.vlen} bits", f"has {least} or more"
         else:
             return
         raise UsageError(
             f"{path} was measured on {wrong}, {platform.name} {needed}", hint="run the kit on a board of that kind"
         )
 
-    def require_judged(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
         """Raises UsageError unless each control ended as it must, and each variant was verified, as every kit does."""
         ends = {control.name: [kind.value for kind in control.expected] for control in controls.controls(self.operator)}
         left = {(w.dtype, number) for w in self.winners for number in range(-1, len(w.all))}
         for row in rows:
-            of = row["of"]
-            if row["kind"] == "control" and row["outcome"] not in (expected := ends.get(of["control"], [])):
-                control, ended = one_line(of["control"], 40), one_line(row["outcome"], 40)
+            if row.kind == "control" and row.outcome not in (expected := ends.get(row.of.control, [])):
+                control, ended = one_line(row.of.control, 40), one_line(row.outcome, 40)
                 raise UsageError(
-                    f"{path}, row {row['step']}: the control {control} ended as {ended}, "
+                    f"{path}, row {row.step}: the control {control} ended as {ended}, "
                     f"expected {' or '.join(expected) or 'one of this version'}",
                     hint=RUN_AGAIN,
                 )
-            if row["kind"] == "verify":
-                left.discard((of["dtype"], of["variant"]))
+            if row.kind == "verify":
+                left.discard((row.of.dtype, row.of.variant))
         if left:
             raise UsageError(f"{path} does not verify variant {min(left)[1]} of {min(left)[0]}", hint=RUN_AGAIN)
 
-    def row(self, path: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
-        if row["outcome"] != "ok":
+    def row(self, path: Path, row: KitRow) -> KeptRow | None:
+        if not isinstance(row, TimedOnBoard):
             return None
-        of = row["of"]
+        of, winners = row.of, next((w for w in self.winners if w.dtype == row.of.dtype), None)
 
         def refuse(what: str, expected: str) -> UsageError:
-            return UsageError(f"{path} is damaged: row {row['step']} has {what}; expected {expected}", hint=RUN_AGAIN)
+            return UsageError(f"{path} is damaged: row {row.step} has {what}; expected {expected}", hint=RUN_AGAIN)
 
-        winners = next((w for w in self.winners if w.dtype == of["dtype"]), None)
         if winners is None:
-            raise refuse(f"dtype {of['dtype']!r:.40}", "one of " + ", ".join(w.dtype for w in self.winners))
+            raise refuse(f"dtype {of.dtype!r:.40}", "one of " + ", ".join(w.dtype for w in self.winners))
         count = len(winners.all)
-        if len(set(of["variants"])) != len(of["variants"]) or max(of["variants"]) >= count:
-            raise refuse(f"variants {of['variants']!r:.80}", f"different ones, of 0 to {count - 1}")
-        if len(row["ns"]) != len(of["variants"]):
-            raise refuse(f"figures of {len(row['ns'])} variants", f"figures of {len(of['variants'])}")
+        if len(set(of.variants)) != len(of.variants) or max(of.variants) >= count:
+            raise refuse(f"variants {of.variants!r:.80}", f"different ones, of 0 to {count - 1}")
+        if len(row.ns) != len(of.variants):
+            raise refuse(f"figures of {len(row.ns)} variants", f"figures of {len(of.variants)}")
         shapes = self.operator.reference.shapes
-        if set(of["dims"]) != set(shapes.names):
-            raise refuse(f"the dims {', '.join(of['dims'])!r:.80}", ", ".join(shapes.names))
-        if dict(of["options"]) not in [dict(layout) for layout in self.operator.layouts]:
-            raise refuse(f"the options {of['options']!r:.80}", "those of one of the operator's layouts")
-        medians = {number: quartiles(rounds)[1] for number, rounds in zip(of["variants"], row["ns"], strict=True)}
+        if set(of.dims) != set(shapes.names):
+            raise refuse(f"the dims {', '.join(of.dims)!r:.80}", ", ".join(shapes.names))
+        if of.options not in [dict(layout) for layout in self.operator.layouts]:
+            raise refuse(f"the options {of.options!r:.80}", "those of one of the operator's layouts")
+        medians = {number: quartiles(rounds)[1] for number, rounds in zip(of.variants, row.ns, strict=True)}
         ns = [medians.get(number) for number in range(count)]
-        told = {"dtype": of["dtype"], "dims": of["dims"], "options": of["options"], "ns": ns}
-        return {**told, "date": row["date"], "mhz": row["mhz"]}
+        more = {"date": row.date, "mhz": row.mhz}
+        return KeptOnBoard(dtype=of.dtype, dims=of.dims, options=of.options, ns=ns, **more)
 
-    def where(self, machine: Mapping[str, Any]) -> str:
-        emulator = str(machine["emulator"]).split()
-        board = " ".join(machine["board"].split()) or f"a board ({machine['arch']})"
+    def where(self, machine: KitMachine) -> str:
+        assert isinstance(machine, BoardMachine)
+        emulator = machine.emulator.split()
+        board = " ".join(machine.board.split()) or f"a board ({machine.arch})"
         return f"{board}, under the emulator {Path(emulator[0]).name}" if emulator else board
 
-    def retuned(self, kits: Sequence[Mapping[str, Any]], result: KitResult, jobs: int) -> Retuned:
-        here = [kit for kit in kits if self.board_of(kit) == self.board_of(kits[-1])]
-        vlen, measured_on = int(result.machine["vlen"]), f"measured on {self.where(result.machine)} by kit"
+    def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
+        machine = result.kept.machine
+        assert isinstance(machine, BoardMachine)
+        here = [kit for kit in kits if self.board_of(kit.machine) == self.board_of(machine)]
+        vlen, measured_on = machine.vlen, f"measured on {self.where(machine)} by kit"
         chosen = [_chosen(self, of_dtype, here, vlen) for of_dtype in self.winners]
         facts = {**self.of_operator["facts"], MEASURED: [_summary(kit) for kit in kits]}
-        line = f"Grown on ns {measured_on}, {result.date[:10]}"
+        line = f"Grown on ns {measured_on}, {result.kept.date[:10]}"
         if any(len(w.trees) > 1 for w in chosen):
             line += f", where VLEN {vlen} is served; else on {facts.get('unit', 'what the product was made on')}"
         made = product(self.platform, [OperatorPart(self.operator, chosen, facts, line, self.texts)], jobs=jobs)
@@ -198,13 +201,13 @@ def _in_words(dtype: str, regret: Mapping[str, float | None]) -> str:
     return f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})"
 
 
-def _summary(kit: Mapping[str, Any]) -> dict[str, Any]:
+def _summary(kit: KeptKit) -> dict[str, object]:
     """What the manifest and the card say of a kit."""
-    machine = {name: kit["machine"][name] for name in ("board", "vlen", "emulator")}
-    return {**machine, "date": kit["date"], "kit": kit["kit"], "rows": len(kit["rows"])}
+    machine = kit.machine.model_dump(include={"board", "vlen", "emulator"})
+    return {**machine, "date": kit.date, "kit": kit.kit, "rows": len(kit.rows)}
 
 
-def _chosen(held: ProcessorProduct, given: Winners, kits: Sequence[Mapping[str, Any]], vlen: int) -> Winners:
+def _chosen(held: ProcessorProduct, given: Winners, kits: Sequence[KeptKit], vlen: int) -> Winners:
     """The same variants with another tree where this board's cores are served."""
     rows = measured(held.operator, given, kits)
     if len(given.all) < 2 or not rows:
@@ -224,8 +227,9 @@ def _tree(tree: Tree, replaced: Tree, new: Tree) -> Tree:
 
 def _problems(held: ProcessorProduct, result: KitResult) -> Iterator[Any]:
     """What was timed, as the library serves it, where it is small enough to be run here once more."""
-    for row in result.rows:
-        problem = held.operator.reference.problem(row["dtype"], row["dims"], row["options"])
+    for row in result.kept.rows:
+        assert isinstance(row, KeptOnBoard)
+        problem = held.operator.reference.problem(row.dtype, row.dims, row.options)
         reference = held.operator.reference
         if reference.work(problem) <= SMALL and reference.traffic(problem) <= FEW:
             yield problem

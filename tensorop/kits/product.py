@@ -14,6 +14,7 @@ from tensorop.commands.opened import Opened
 from tensorop.dispatch.choice import CostRow
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.kits import rows as kitrows
+from tensorop.kits.rows import KeptKit, KeptOnBoard, KeptRow, KitMachine, KitRow
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.verdict import Seed, Verdict
@@ -44,16 +45,10 @@ class KitPlan:
 class KitResult:
     """What a kit brought back, held against its product."""
 
-    kit: str  # its id
-    machine: Mapping[str, Any]
-    date: str  # of the last row
-    rows: Sequence[Mapping[str, Any]]  # problems with figures, as the product keeps them
+    kept: KeptKit  # as the product keeps it
     started: int  # how often
     unmeasured: int  # problems without a figure
     cases: int  # calls that were verified
-
-    def to_json(self) -> dict[str, Any]:
-        return {"kit": self.kit, "machine": dict(self.machine), "date": self.date, "rows": list(self.rows)}
 
 
 @dataclass(frozen=True)
@@ -97,36 +92,37 @@ class KitProduct(ABC):
         whole = json.dumps([self.operator.name, *made_with, variants], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
-    def kept(self) -> list[dict[str, Any]]:
+    def kept(self) -> list[KeptKit]:
         """As `kept`."""
         return kept(self.root, device=self.device)
 
     @classmethod
-    def board_of(cls, kit: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(kit["machine"][name] for name in cls.board)
+    def board_of(cls, machine: KitMachine) -> tuple[object, ...]:
+        """Figures of one board are told from another's."""
+        return tuple(getattr(machine, name) for name in cls.board)
 
     @abstractmethod
     def plan(self, request: KitRequest) -> KitPlan:
         """Raises UsageError for what cannot be measured, JobError where the program cannot be built."""
 
     @abstractmethod
-    def require_machine(self, path: Path, machine: Mapping[str, Any]) -> None:
+    def require_machine(self, path: Path, machine: KitMachine) -> None:
         """Raises UsageError for figures of a machine that the product is not for."""
 
     @abstractmethod
-    def require_judged(self, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
         """Raises UsageError unless controls and variants were judged as the product's kits do."""
 
     @abstractmethod
-    def row(self, path: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    def row(self, path: Path, row: KitRow) -> KeptRow | None:
         """A timed row as the product keeps it, None without a figure. Raises UsageError for one of no plan of its."""
 
     @abstractmethod
-    def where(self, machine: Mapping[str, Any]) -> str:
+    def where(self, machine: KitMachine) -> str:
         """A few words on a machine."""
 
     @abstractmethod
-    def retuned(self, kits: Sequence[Mapping[str, Any]], result: KitResult, jobs: int) -> Retuned:
+    def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
         """The product by what kits measured, the new one's figures last."""
 
     def verified(self, staged: Staged, result: KitResult, seed: Seed) -> tuple[Verdict, ...]:
@@ -150,16 +146,14 @@ def unreadable(root: Path, error: Exception) -> UsageError:
     return UsageError(said, hint=AGAIN)
 
 
-def kept(root: Path, *, device: bool = False) -> list[dict[str, Any]]:
+def kept(root: Path, *, device: bool = False) -> list[KeptKit]:
     """What earlier kits brought, in order. device: of a product for one. Raises JobError where that is damaged."""
     path = root / KEPT
     try:
         told = jsontext.loads(files.read(path, files.JSON))
         if told["schema"] != SCHEMA:
             raise ValueError(f"schema {told['schema']}")
-        for number, kit in enumerate(told["kits"]):
-            kitrows.kept(kit, f"kit {number}", device)
-        return list(told["kits"])
+        return [kitrows.kept(kit, f"kit {number}", device) for number, kit in enumerate(told["kits"])]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, SpecError) as error:
@@ -169,18 +163,18 @@ def kept(root: Path, *, device: bool = False) -> list[dict[str, Any]]:
         ) from None
 
 
-def measured(operator: Operator, winners: Winners, kits: Sequence[Mapping[str, Any]]) -> list[CostRow]:
+def measured(operator: Operator, winners: Winners, kits: Sequence[KeptKit]) -> list[CostRow]:
     """What these kits say of one dtype, the last one of a problem."""
     found: dict[str, CostRow] = {}
-    for row in (row for kit in kits for row in kit["rows"]):
-        if row["dtype"] == winners.dtype:
-            if set(row["dims"]) != set(operator.reference.shapes.names):
+    for row in (row for kit in kits for row in kit.rows if isinstance(row, KeptOnBoard)):
+        if row.dtype == winners.dtype:
+            if set(row.dims) != set(operator.reference.shapes.names):
                 raise JobError(
-                    f"{KEPT} has a problem of another operator: {row['dims']!r:.100}",
+                    f"{KEPT} has a problem of another operator: {row.dims!r:.100}",
                     hint="take it away; what kits measured is imported again from their files",
                 )
-            problem = operator.reference.problem(winners.dtype, row["dims"], row["options"])
-            costs = tuple(None if cost is None else float(cost) for cost in row["ns"])
+            problem = operator.reference.problem(winners.dtype, row.dims, row.options)
+            costs = tuple(None if cost is None else float(cost) for cost in row.ns)
             if len(costs) == len(winners.all) and any(cost is not None for cost in costs):
                 found[problem.label] = CostRow(problem, costs)
     if len(found) > MOST:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.kits import rows as kitrows
 from tensorop.kits.product import KitProduct, KitResult
+from tensorop.kits.rows import DeviceMachine, KeptKit, KitHead, KitLines
 from tensorop.specs import files, jsontext
 from tensorop.specs.printable import one_line
 
@@ -21,72 +21,71 @@ _MOST_VALUES = 3_000_000  # of all lines
 def read(path: Path, product: KitProduct) -> KitResult:
     """Raises UsageError for what is no result of this product's kit, JobError for one that is cut off or says that the
     library is wrong there."""
-    head, *rest = lines(path)
-    try:
-        return _result(path, product, head, rest)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise UsageError(f"{path} is damaged: {type(error).__name__}: {error!s:.200}", hint=RUN_AGAIN) from None
-
-
-def _result(path: Path, product: KitProduct, head: Mapping[str, Any], rest: list[dict[str, Any]]) -> KitResult:
-    of_product(path, head, product.digest, product.root)
-    machines = [one["machine"] for one in (head, *rest) if "machine" in one]
-    machine = machines[0]
+    found = typed(path)
+    _of_product(path, found.head, product.digest, product.root)
+    machine = found.machines[0]
+    if isinstance(machine, DeviceMachine) is not product.device:
+        raise UsageError(f"{path} is damaged: its machine is of another kind", hint=RUN_AGAIN)
     product.require_machine(path, machine)
-    if any(one[name] != machine[name] for one in machines for name in product.board):
+    if any(product.board_of(one) != product.board_of(machine) for one in found.machines):
         raise UsageError(f"{path} was measured on several machines", hint="run the kit on one from start to end")
-    rows = whole(path, head, rest, machine["board"])
-    product.require_judged(path, rows)
-    timed = [product.row(path, row) for row in rows if row["kind"] == "time"]
+    _require_whole(path, found)
+    product.require_judged(path, found.rows)
+    timed = [product.row(path, row) for row in found.rows if row.kind == "time"]
     kept = [row for row in timed if row is not None]
     if not kept:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint=RUN_AGAIN)
-    cases = sum(int(row["cases"]) for row in rows if row["kind"] == "verify")
-    return KitResult(head["kit"], machine, rows[-1]["date"], kept, len(machines), len(timed) - len(kept), cases)
+    cases = sum(row.cases for row in found.rows if row.kind == "verify")
+    own = KeptKit(kit=found.head.kit, machine=machine, date=found.rows[-1].date, rows=kept)
+    return KitResult(own, len(found.machines), len(timed) - len(kept), cases)
 
 
-def of_product(path: Path, head: Mapping[str, Any], digest: str, root: Path) -> None:
+def _of_product(path: Path, head: KitHead, digest: str, root: Path) -> None:
     """Raises UsageError for a result of another product's kit."""
-    if head["product"] != digest:
+    if head.product != digest:
         raise UsageError(
-            f"{path} is of a kit of another product (platform {one_line(head['platform'], 40)}, "
-            f"{head['product'][:12]}; {root} is {digest[:12]})",
+            f"{path} is of a kit of another product (platform {one_line(head.platform, 40)}, "
+            f"{head.product[:12]}; {root} is {digest[:12]})",
             hint="give the product that the kit was exported from, or export a kit of this one",
         )
 
 
-def whole(path: Path, head: Mapping[str, Any], rest: list[dict[str, Any]], board: str) -> list[dict[str, Any]]:
-    """The rows, all of them. Raises JobError where some are absent or the library is wrong there."""
-    rows = [row for row in rest if "step" in row]
-    if [row["step"] for row in rows] != list(range(len(rows))):
+def _require_whole(path: Path, found: KitLines) -> None:
+    """Raises JobError where rows are absent or the library is wrong there."""
+    rows, steps, board = found.rows, found.head.steps, found.machines[0].board
+    if [row.step for row in rows] != list(range(len(rows))):
         raise UsageError(f"{path} is damaged: its rows are not in order", hint=RUN_AGAIN)
-    wrong = next((row for row in rows if row["kind"] != "control" and row["outcome"] == "wrong-result"), None)
-    wrong = wrong or next((row for row in rows if row["kind"] == "verify" and row["outcome"] != "ok"), None)
+    wrong = next((row for row in rows if row.kind != "control" and row.outcome == "wrong-result"), None)
+    wrong = wrong or next((row for row in rows if row.kind == "verify" and row.outcome != "ok"), None)
     if wrong is not None:
+        of = wrong.of.model_dump(exclude_unset=True)
         raise JobError(
-            f"{path}: the library is wrong on {one_line(board, 80)}: {wrong['of']!s:.100}: {wrong['outcome']}: "
-            f"{one_line(wrong.get('message', ''), 200):.200} ({one_line(wrong.get('case', ''), 100):.100})",
+            f"{path}: the library is wrong on {one_line(board, 80)}: {of!s:.100}: {wrong.outcome}: "
+            f"{one_line(wrong.message, 200):.200} ({one_line(wrong.case, 100):.100})",
             hint="do not use it there; `tensorop verify` judges it here, and please report it",
         )
-    if len(rows) != head["steps"] or rest[-1].get("end") != head["steps"]:
-        raise JobError(f"{path} is cut off: {len(rows)} of {head['steps']} rows", hint=RUN_AGAIN)
-    if not any(row["kind"] == "control" for row in rows):
+    if len(rows) != steps or found.end != steps:
+        raise JobError(f"{path} is cut off: {len(rows)} of {steps} rows", hint=RUN_AGAIN)
+    if not any(row.kind == "control" for row in rows):
         raise UsageError(f"{path} has no controls", hint=RUN_AGAIN)
-    return rows
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    """All of a file, each line by its checksum and its schema, the first of this version's. Raises as `read`."""
+def typed(path: Path) -> KitLines:
+    """All of a file, each line by its schema. Raises as `lines`."""
+    try:
+        return kitrows.read(lines(path), str(path))
+    except SpecError as error:
+        raise UsageError(error.message.split("\n")[0], hint=RUN_AGAIN) from None
+
+
+def lines(path: Path) -> list[Mapping[str, object]]:
+    """All of a file, each line by its checksum, the first of this version's. Raises as `read`."""
     found = [_line(path, number, text) for number, text in enumerate(_lines(path), 1)]
     if found[0].get("schema") != SCHEMA:
         raise UsageError(
             f"{path} is of schema {found[0].get('schema')!r:.40}, expected {SCHEMA}",
             hint="use the version of tensorop that made the kit, or make a new kit with this one",
         )
-    try:
-        kitrows.check(found, str(path))
-    except SpecError as error:
-        raise UsageError(error.message.split("\n")[0], hint=RUN_AGAIN) from None
     return found
 
 
@@ -107,7 +106,7 @@ def _lines(path: Path) -> list[str]:
     return lines
 
 
-def _line(path: Path, number: int, text: str) -> dict[str, Any]:
+def _line(path: Path, number: int, text: str) -> Mapping[str, object]:
     value = _value(text)
     if value is None:
         said = f"line {number} is not as a kit writes it"
@@ -115,7 +114,7 @@ def _line(path: Path, number: int, text: str) -> dict[str, Any]:
     return value
 
 
-def _value(text: str) -> dict[str, Any] | None:
+def _value(text: str) -> Mapping[str, object] | None:
     """What a line says; None where its checksum is not right."""
     body, mark, total = text.rpartition(',"sum":"')
     try:
@@ -123,7 +122,7 @@ def _value(text: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     right = mark and isinstance(value, dict) and total == f'{_sum(body.encode()):016x}"}}'
-    return dict(value) if right else None
+    return value if right else None
 
 
 def _sum(data: bytes) -> int:

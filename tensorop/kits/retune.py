@@ -46,9 +46,9 @@ def retune(product: KitProduct, result: KitResult, *, jobs: int = 2, seed: Seed 
 
 
 def _retune(product: KitProduct, result: KitResult, jobs: int, seed: Seed) -> Imported:
-    own = result.to_json()
-    here = product.board_of(own)
-    kits = [kit for kit in product.kept() if kit["kit"] != result.kit or product.board_of(kit) != here]
+    own = result.kept
+    here = product.board_of(own.machine)
+    kits = [kit for kit in product.kept() if kit.kit != own.kit or product.board_of(kit.machine) != here]
     kits.append(own)
     made = product.retuned(kits, result, jobs)
     staged = publish.stage(made.product, product.root)
@@ -60,12 +60,13 @@ def _retune(product: KitProduct, result: KitResult, jobs: int, seed: Seed) -> Im
                 f"the re-tuned library is wrong here and is not published: {failed.outcome.message}",
                 hint="the product is unchanged; please report this",
             )
-        text = json.dumps({"schema": SCHEMA, "kits": kits}, indent=1, allow_nan=False) + "\n"
+        record = {"schema": SCHEMA, "kits": [kit.model_dump(exclude_unset=True) for kit in kits]}
+        text = json.dumps(record, indent=1, allow_nan=False) + "\n"
         more = plugin_record.kept(product.manifest)
         publish.publish(staged, product.root, extra={KEPT: text.encode()}, results=made.results, more=more)
     finally:
         publish.discard(staged)
     if journal.journal_path(product.root).is_file():
         report.write(product.root, plugins=product.opened.plugins)
-    said = f"measured on {product.where(result.machine)} by kit, {result.date[:10]}"
-    return Imported(product.root, said, len(result.rows), result.unmeasured, made.record, made.lines, verdicts)
+    said = f"measured on {product.where(own.machine)} by kit, {own.date[:10]}"
+    return Imported(product.root, said, len(own.rows), result.unmeasured, made.record, made.lines, verdicts)

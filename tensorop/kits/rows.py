@@ -6,9 +6,10 @@ A result comes from somebody else's machine, and what was imported lies in a pro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 from tensorop.specs import yamlfile
 
@@ -30,38 +31,65 @@ _Name = Annotated[str, Field(min_length=1, max_length=32)]
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-class _Machine(_Line):
+class _Kept(_Line):
+    """A part whose other keys are kept too."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class KitMachine(_Kept):
+    """Where a kit ran."""
+
     board: _Words
 
 
-class _Processor(_Machine):
+class BoardMachine(KitMachine):
+    """Of a processor's kit."""
+
     arch: _Word
-    vlen: Annotated[int, Field(ge=0, le=1 << 16)]
+    vlen: Annotated[int, Field(ge=0, le=1 << 16)]  # bits
     emulator: _Words
 
 
-class _Device(_Machine):
+class DeviceMachine(KitMachine):
+    """Of a device's kit."""
+
     device: _Words
     capability: Annotated[int, Field(ge=0, le=10_000)]
+    cublaslt: Annotated[int, Field(ge=0, lt=1 << 31)] = 0  # version; 0: absent
 
 
-class _Head(_Line):
+class KitHead(_Line):
+    """The first line of a file of results."""
+
     kit: _Id
     product: _Id
     platform: _Words
     steps: _Step
 
 
-class _Row(_Line):
+class StepOf(_Kept):
+    """What a control or a verification is of."""
+
+    control: _Words = ""
+    dtype: _Word = ""
+    variant: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
+
+
+class KitRow(_Line):
+    """How a step ended."""
+
+    step: _Step
     kind: Literal["control", "verify", "time"]
     outcome: _Word
     date: _Date
     cases: Annotated[int, Field(ge=0, lt=1 << 31)] = 0
     message: _Words = ""
     case: _Words = ""
+    of: StepOf = StepOf()
 
 
 class _Problem(_Line):
@@ -70,17 +98,23 @@ class _Problem(_Line):
     options: Annotated[dict[_Name, _Size | _Word], Field(max_length=32)]
 
 
-class _Timed(_Problem):
+class BoardProblem(_Problem):
+    """What a processor's kit timed."""
+
     variants: Annotated[list[_Number], Field(min_length=1, max_length=_MOST_ARMS)]
 
 
-class _ProcessorRow(_Row):
-    of: _Timed
-    ns: Annotated[list[_Rounds], Field(max_length=_MOST_ARMS)]
+class TimedOnBoard(KitRow):
+    """A timing of a processor's kit."""
+
+    of: BoardProblem  # type: ignore[assignment]
+    ns: Annotated[list[_Rounds], Field(max_length=_MOST_ARMS)]  # by variant, in the order of the problem's
     mhz: _Figure
 
 
-class _DeviceProblem(_Line):
+class DeviceProblem(_Line):
+    """What a device's kit timed."""
+
     dtype: _Word
     a_along_m: Literal[0, 1]
     b_along_k: Literal[0, 1]
@@ -90,60 +124,108 @@ class _DeviceProblem(_Line):
     batch: _Size
 
 
-class _Arm(_Line):
+class Arm(_Kept):
+    """A variant, or an answer of the baseline, with its rounds in us, or why it has none."""
+
     variant: _Number | None = None
     cublaslt: _Number | None = None
     us: _Rounds | None = None
     refused: _Words = ""
 
 
-class _DeviceRow(_Row):
-    of: _DeviceProblem
-    arms: Annotated[list[_Arm], Field(max_length=_MOST_ARMS)]
+class DeviceTiming(KitRow):
+    """A timing of a device's kit, however it ended."""
+
+    of: DeviceProblem  # type: ignore[assignment]
+    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)] = []
+    chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
+
+
+class TimedOnDevice(DeviceTiming):
+    """One with figures."""
+
+    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)]
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)]
     mhz: _Figure
     watts: _Figure
 
 
-class _Kept(_Problem):
-    """A row of a processor as the product keeps it."""
-
-    ns: Annotated[list[_Time | None], Field(max_length=_MOST_ARMS)]
+class KeptRow(_Kept):
+    """A timing as the product keeps it."""
 
 
-class _KeptOfDevice(_Line):
-    of: _DeviceProblem
-    arms: Annotated[list[_Arm], Field(max_length=_MOST_ARMS)]
+class KeptOnBoard(KeptRow, _Problem):
+    """Of a processor's kit."""
+
+    model_config = ConfigDict(extra="allow")
+
+    ns: Annotated[list[_Time | None], Field(max_length=_MOST_ARMS)]  # by number of variant
 
 
-class _Kit(_Line):
+class KeptOnDevice(KeptRow):
+    """Of a device's kit."""
+
+    of: DeviceProblem
+    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)]
+    chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
+
+
+class KeptKit(_Line):
+    """What a product keeps of a kit."""
+
     kit: _Id
-    date: _Date
+    machine: SerializeAsAny[KitMachine]
+    date: _Date  # of the last row
+    rows: list[SerializeAsAny[KeptRow]]
 
 
-def check(lines: Sequence[Mapping[str, Any]], origin: str) -> None:
+@dataclass(frozen=True)
+class KitLines:
+    """A file of results, line by line."""
+
+    head: KitHead
+    machines: Sequence[KitMachine]  # each time it was started
+    rows: Sequence[KitRow]
+    end: object  # the number of rows, as the last line says it
+
+
+def read(lines: Sequence[Mapping[str, object]], origin: str) -> KitLines:
     """Raises SpecError, naming the line, unless each is one that a kit writes."""
     device = "arch" not in _inside(lines[0], "machine")
+    machines: list[KitMachine] = []
+    rows: list[KitRow] = []
     for number, one in enumerate(lines, 1):
         where, given = f"{origin}, line {number}", dict(one)
         if number == 1:
-            yamlfile.validate(_Head, given, where)
+            head = yamlfile.validate(KitHead, given, where)
         if number == 1 or "machine" in one:
-            yamlfile.validate(_Device if device else _Processor, _inside(given, "machine"), f"{where}, machine")
+            machines.append(_machine(given, where, device))
         if "step" in one:
-            yamlfile.validate(_Row, given, where)
-            if one["kind"] == "time" and one["outcome"] == "ok":
-                yamlfile.validate(_DeviceRow if device else _ProcessorRow, given, where)
+            rows.append(yamlfile.validate(_kind(given, device), given, where))
+    return KitLines(head, machines, rows, lines[-1].get("end"))
 
 
-def kept(kit: Any, origin: str, device: bool) -> None:
-    """Raises SpecError unless this is what a product keeps of a kit. device: of a product for one."""
-    yamlfile.validate(_Kit, kit, origin)
-    yamlfile.validate(_Device if device else _Processor, _inside(kit, "machine"), f"{origin}, machine")
-    for number, row in enumerate(kit["rows"]):
-        yamlfile.validate(_KeptOfDevice if device else _Kept, row, f"{origin}, row {number}")
+def _kind(row: Mapping[str, object], device: bool) -> type[KitRow]:
+    if row.get("kind") != "time":
+        return KitRow
+    if row.get("outcome") == "ok":
+        return TimedOnDevice if device else TimedOnBoard
+    return DeviceTiming if device else KitRow
 
 
-def _inside(one: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _machine(given: Mapping[str, object], where: str, device: bool) -> KitMachine:
+    return yamlfile.validate(DeviceMachine if device else BoardMachine, _inside(given, "machine"), f"{where}, machine")
+
+
+def kept(kit: Mapping[str, object], origin: str, device: bool) -> KeptKit:
+    """What a product keeps of a kit. device: of a product for one. Raises SpecError."""
+    rows = kit.get("rows")
+    if isinstance(rows, list):
+        schema = KeptOnDevice if device else KeptOnBoard
+        rows = [yamlfile.validate(schema, row, f"{origin}, row {number}") for number, row in enumerate(rows)]
+    return yamlfile.validate(KeptKit, {**kit, "machine": _machine(kit, origin, device), "rows": rows}, origin)
+
+
+def _inside(one: Mapping[str, object], name: str) -> dict[str, object]:
     found = one.get(name)
     return found if isinstance(found, dict) else {}

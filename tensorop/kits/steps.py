@@ -14,6 +14,7 @@ from tensorop.dispatch.shapes import chosen_for
 from tensorop.kits import plan
 from tensorop.kits.plan import Planned, Step
 from tensorop.kits.product import measured
+from tensorop.kits.rows import BoardMachine
 from tensorop.model.budget import CLOCK
 from tensorop.model.call import Placement
 from tensorop.model.case import Case
@@ -112,8 +113,9 @@ def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], 
     kits = held.kept()
     known_at: dict[int, Any] = {}
     if kits:  # the next one is for the last one's board
-        vlen = int(kits[-1]["machine"]["vlen"])
-        same = [kit for kit in kits if held.board_of(kit) == held.board_of(kits[-1])]
+        board = kits[-1].machine
+        vlen = board.vlen if isinstance(board, BoardMachine) else 0
+        same = [kit for kit in kits if held.board_of(kit.machine) == held.board_of(board)]
         known_at[vlen if vlen in platform.vlens else platform.vlens[0]] = measured(operator, w, same), ()
     telling = []
     if len(w.all) > 1:

@@ -24,6 +24,7 @@ from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Phase
 from tensorop.kits import commands, device, export, here, result, retune
 from tensorop.kits import product as kit_products
+from tensorop.kits.rows import DeviceTiming, KeptOnDevice
 from tensorop.model.job import Job
 from tensorop.package import publish
 from tensorop.package.library import facts
@@ -249,10 +250,10 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
     assert set(done.record["choice"]) == {"bf16"}
     again = device.read(opened.open_product(root))
     assert again.digest == of.digest
-    assert [kit["machine"]["device"] for kit in kit_products.kept(root, device=True)] == ["pretended 0"]
+    assert [kit.machine.device for kit in kit_products.kept(root, device=True)] == ["pretended 0"]
     content = again.target._content(again.predicted)  # type: ignore[attr-defined]
     timed = [row for row in rows(measured) if row["kind"] == "time"]
-    found = kit.corrections(content, timed, "there")
+    found = kit.corrections(content, [device._problem(KeptOnDevice.model_validate(row)) for row in timed], "there")
     others = [
         corrected.MeasuredProblem(a, b, m, n, k, 1, {})
         for a in (0, 1)
@@ -407,13 +408,14 @@ def test_a_row_to_ratios_by_rounds(exported: Exported) -> None:
     of = {"dtype": "f16", "a_along_m": 1, "b_along_k": 0, "m": 100, "n": 10, "k": 5, "batch": 1}
     arms = [{"variant": 3, "us": [1.0, 2.0, 4.0]}, {"variant": 1, "us": [0.5] * 3}]
     arms += [{"cublaslt": 0, "us": [3.0, 6.0, 12.0]}, {"cublaslt": 4, "us": [2.0, 2.0, 2.0], "refused": "too far"}]
-    row = here._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 3})
+    timing = {"step": 0, "kind": "time", "outcome": "ok", "date": "2026-01-01T00:00:00Z", "of": of, "arms": arms}
+    row = here._row(opened.open_product(exported[0]), DeviceTiming.model_validate({**timing, "chosen": 3}))
     assert row is not None
     assert (row.ours, row.layout) == (pytest.approx(5000e-3), "row ta=1")
     assert row.ratios["cublaslt"].value == 1.0
     assert (row.ratios["cublaslt-top1"].low, row.ratios["cublaslt-top1"].high) == (3.0, 3.0)
     assert row.verdicts == {"ours": "ok", "cublaslt": "too far", "cublaslt-top1": "ok"}
-    assert here._row(opened.open_product(exported[0]), {"of": of, "arms": arms, "chosen": 7}) is None
+    assert here._row(opened.open_product(exported[0]), DeviceTiming.model_validate({**timing, "chosen": 7})) is None
 
 
 def test_a_kit_of_both_types_and_two_layouts(exported: Exported, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tensorop.dispatch.tree import decide
 from tensorop.errors import JobError, TensoropError
 from tensorop.kits import plan, processor, result
 from tensorop.kits import product as kit_products
+from tensorop.kits.rows import KeptKit, kept
 from tensorop.model.number import NUMBERS
 from tensorop.space import problems
 from tensorop.specs import platforms
@@ -28,15 +29,16 @@ from tests.support.operators import gemm
 MACHINE = {"arch": "riscv64", "board": "b", "vlen": 256, "emulator": ""}
 
 
-def kit(vlen: int, best: int, dtype: str = "f32") -> dict[str, object]:
+def kit(vlen: int, best: int, dtype: str = "f32", variants: int = 2) -> KeptKit:
     """A kit that found one of two variants best everywhere."""
     sizes = ((40, 40, 40), (64, 50, 30), (100, 20, 70), (200, 100, 50), (33, 400, 20), (80, 80, 300))
-    ns = [1000.0 if number == best else 3000.0 for number in range(2)]
+    ns = [1000.0 if number == best else 3000.0 for number in range(variants)]
     rows = [
         {"dtype": dtype, "dims": dict(zip("mnk", of, strict=True)), "options": {"layout": "row"}, "ns": ns}
         for of in sizes
     ]
-    return {"machine": {**MACHINE, "vlen": vlen}, "rows": rows}
+    told = {"kit": "0" * 64, "date": "2026-01-01T00:00:00Z", "machine": {**MACHINE, "vlen": vlen}, "rows": rows}
+    return kept(told, "a kit", False)
 
 
 @pytest.mark.parametrize(("vlen", "changed"), [(128, 0), (256, 1), (512, 2), (1024, 2)])
@@ -65,16 +67,13 @@ def test_the_last_kit_counts():
     rows = kit_products.measured(gemm(), given, [kit(256, 0), kit(256, 1)])
     assert len(rows) == 6
     assert all(row.costs == (3000.0, 1000.0) for row in rows)
-    three = kit(256, 0)
-    for row in three["rows"]:  # type: ignore[attr-defined]
-        row["ns"].append(1.0)
-    assert kit_products.measured(gemm(), given, [three]) == []
+    assert kit_products.measured(gemm(), given, [kit(256, 0, variants=3)]) == []
 
 
 def test_boards_are_told_apart():
-    one = kit(256, 0)
-    assert processor.ProcessorProduct.board_of(one) == processor.ProcessorProduct.board_of(kit(256, 1))
-    assert processor.ProcessorProduct.board_of(one) != processor.ProcessorProduct.board_of(kit(128, 0))
+    board_of, machine = processor.ProcessorProduct.board_of, kit(256, 0).machine
+    assert board_of(machine) == board_of(kit(256, 1).machine)
+    assert board_of(machine) != board_of(kit(128, 0).machine)
 
 
 def test_a_damaged_memory_of_kits(tmp_path):
