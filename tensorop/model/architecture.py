@@ -1,8 +1,8 @@
 """What is known of each architecture: one record of it, which everything that names architectures reads.
 
-A new one needs a record here, a reader of its loops (build/inspect.py), a wheel of OpenBLAS (provision/baseline.py), a
-platform and a primitive set, and its part of five files in native/: region.h, jail.h, harness_state.c, view.c and
-product/isa.h.j2. A board model needs plugin/decode_ARCH.c too, which plugin/classes.c lists.
+A new one needs a record here, a platform, a primitive set, and its part of seven files in native/: region.h, jail.h,
+harness_state.c, view.c, product/isa.h.j2, product/cpu.c.j2 and product/threads.c.j2. A board model needs
+plugin/decode_ARCH.c too, which plugin/classes.c lists.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Architecture:
     loader: str  # of its glibc
     static_cpu: str  # zig builds its start-up and support code anew for each CPU, so harnesses are linked with this one
     emulated_cpu: str  # QEMU's -cpu that has the most of it, for programs whose platform nobody named
+    openblas: tuple[str, ...]  # wheels of it: OpenBLAS's version, the wheel's, pip's platform, digest
     compilers: str  # that build a product's sources: with __builtin_shufflevector, and RISC-V's vector intrinsics
     baseline: tuple[str, str]  # a CPU of zig's and the -march of GCC and Clang that is the same; "" for none
     cpu_option: str  # by which GCC and Clang take other CPUs
@@ -65,6 +66,10 @@ _X86_64 = Architecture(
     loader="/lib64/ld-linux-x86-64.so.2",
     static_cpu="x86_64_v2",
     emulated_cpu="max",
+    openblas=(
+        "0.3.34 0.3.34.481.3 manylinux_2_28_x86_64 0595f94cd58c1f8a0d90c975621f4587337a003916b1979e834ebdf2cb5d9504",
+        "0.3.29 0.3.29.265.1 manylinux_2_17_x86_64 0ce4eec40cf03af80fea68493fe7174a8d534b3c01bcb35e460f678d2e24676a",
+    ),
     compilers="GCC 12, Clang 12, zig or a later one",
     baseline=("", ""),
     cpu_option="-march",
@@ -104,6 +109,10 @@ _AARCH64 = Architecture(
     loader="/lib/ld-linux-aarch64.so.1",
     static_cpu="baseline",
     emulated_cpu="max",
+    openblas=(
+        "0.3.34 0.3.34.481.3 manylinux_2_28_aarch64 e085dddbc5b9aa130f83def515d31c440e69f387a90c7e63b154a5575b4466bc",
+        "0.3.29 0.3.29.265.1 manylinux_2_17_aarch64 c6edc3bfa73060e5cb31c4bbb03c92e1cd83c52e3dba4493de448f1ca9e1ef10",
+    ),
     compilers="GCC 12, Clang 12, zig or a later one",
     baseline=("baseline", "armv8-a"),
     cpu_option="-mcpu",
@@ -135,6 +144,9 @@ _RISCV64 = Architecture(
     loader="/lib/ld-linux-riscv64-lp64d.so.1",
     static_cpu="baseline_rv64+v",
     emulated_cpu="rv64,v=true,vext_spec=v1.0,vlen=256,elen=64",
+    openblas=(
+        "0.3.34 0.3.34.481.3 manylinux_2_39_riscv64 b27d19793b78825a5cd8a116771815ed29a651658fc4c03bcdd4b50542ceee46",
+    ),
     compilers="GCC 14, Clang 17, zig or a later one",
     baseline=("baseline_rv64", "rv64gc"),
     cpu_option="-mcpu",

@@ -13,22 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.model.architecture import architecture
+from tensorop.model.architecture import ARCHITECTURES, architecture
 from tensorop.provision import cache, debian, process, pypi, zig
 
 OPENBLAS = "0.3.34"
 
-# Version, architecture, the wheel's version, its platform, its digest.
-_TABLE = """
-0.3.34 x86_64 0.3.34.481.3 manylinux_2_28_x86_64 0595f94cd58c1f8a0d90c975621f4587337a003916b1979e834ebdf2cb5d9504
-0.3.34 aarch64 0.3.34.481.3 manylinux_2_28_aarch64 e085dddbc5b9aa130f83def515d31c440e69f387a90c7e63b154a5575b4466bc
-0.3.34 riscv64 0.3.34.481.3 manylinux_2_39_riscv64 b27d19793b78825a5cd8a116771815ed29a651658fc4c03bcdd4b50542ceee46
-0.3.29 x86_64 0.3.29.265.1 manylinux_2_17_x86_64 0ce4eec40cf03af80fea68493fe7174a8d534b3c01bcb35e460f678d2e24676a
-0.3.29 aarch64 0.3.29.265.1 manylinux_2_17_aarch64 c6edc3bfa73060e5cb31c4bbb03c92e1cd83c52e3dba4493de448f1ca9e1ef10
-"""
 _OPENBLAS_WHEELS = {
-    (version, arch): pypi.Wheel("scipy-openblas32", *wheel)
-    for version, arch, *wheel in map(str.split, _TABLE.split("\n")[1:-1])
+    (version, of.name): pypi.Wheel("scipy-openblas32", *wheel)
+    for of in ARCHITECTURES.values()
+    for version, *wheel in map(str.split, of.openblas)
 }
 _OF_DEBIAN = ("0.3.29", "riscv64")
 OPENBLAS_VERSIONS = tuple(sorted({version for version, _ in _OPENBLAS_WHEELS}, reverse=True))
