@@ -59,7 +59,7 @@ _Sources = tuple[Sequence[WarmSource], Sequence[str]]  # what a search may begin
 def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, None]:
     """Yields what happens, `Done` last. Raises UsageError, JobError, MissingTool; a failing candidate is no error.
 
-    stop: the user's wish to end early; raises Stopped where it comes before anything has passed.
+    stop: the user's request to end early; raises Stopped where it comes before anything has passed.
     """
     stop = stop or StopRequest()
     operator = operators.load(job.operator, job.plugins)

@@ -1,4 +1,4 @@
-"""A wish from outside to end a job early, and what a job gives up for it."""
+"""A request from outside to end a job early, and what a job gives up for it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ def whole() -> Iterator[None]:
 class StopRequest:
     """Ctrl-C's first press: the search and what only improves or compares ends, what there is becomes the product.
 
-    The job says in which of its parts it is, and what asking will come to; whoever hears the user calls `ask`, from any
-    thread. scratch: a folder that must not be left behind; shielded: while what runs must not be cut in the middle;
-    grid_s: seconds that building and verifying the product takes, where that is known.
+    The job says in which of its parts it is, and what a request will come to; whoever hears the user calls `ask`, from
+    any thread.
     """
 
     def __init__(self) -> None:
@@ -53,9 +52,9 @@ class StopRequest:
         self._says: Says = "stopping"
         self._open = False
         self.asked = False
-        self.shielded = False
-        self.scratch: Path | None = None
-        self.grid_s: float | None = None
+        self.shielded = False  # what runs must not be cut in the middle
+        self.scratch: Path | None = None  # a folder that must not be left behind
+        self.grid_s: float | None = None  # that building and verifying the product takes, where that is known
 
     def ask(self) -> str:
         """Ends what may end now. Returns what will happen, for the user to read."""
