@@ -1,8 +1,9 @@
-"""The seconds and trials that a budget still has."""
+"""The seconds and trials that a budget still has, and the seconds that each step of a trial takes."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from tensorop.model.budget import Budget
 
@@ -36,3 +37,17 @@ class Clock:
             return by_time
         by_trials = self.elapsed / self.trials * self.trials_left
         return by_trials if by_time is None else min(by_time, by_trials)
+
+
+class StageClock:
+    """Seconds by stage of one trial."""
+
+    def __init__(self, seconds: Mapping[str, float] | None = None) -> None:
+        self.seconds: dict[str, float] = dict(seconds or {})
+        self._last = time.monotonic()
+
+    def lap(self, stage: str) -> dict[str, float]:
+        now = time.monotonic()
+        self.seconds[stage] = round(self.seconds.get(stage, 0.0) + now - self._last, 4)
+        self._last = now
+        return self.seconds

@@ -31,6 +31,7 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Rung, Samples, Score, Stage, Trial, TrialResult
 from tensorop.process import children, deadline
 from tensorop.process.barrier import guarded
+from tensorop.process.clock import StageClock
 from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
@@ -188,7 +189,7 @@ class Evaluator:
         return self._for(trial)._prepare(trial.variant)
 
     def _prepare(self, variant: Variant) -> Prepared | TrialResult:
-        clock = _Clock()
+        clock = StageClock()
         if self.target.simulated:
             return Prepared(Path(), clock.seconds)
         beyond = self._beyond(variant)
@@ -249,7 +250,7 @@ class Evaluator:
 
         A board that stays away is no fault of the candidate: LOST.
         """
-        clock = _Clock(prepared.seconds)
+        clock = StageClock(prepared.seconds)
         try:
             with self.target.one() as target:
                 own = self if target is self.target else replace(self, target=target, specialised={})
@@ -257,7 +258,7 @@ class Evaluator:
         except BoardError as error:
             return TrialResult(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
-    def _measure(self, trial: Trial, prepared: Prepared, clock: _Clock) -> TrialResult:
+    def _measure(self, trial: Trial, prepared: Prepared, clock: StageClock) -> TrialResult:
         variant = trial.variant
         full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         if self.target.simulated:
@@ -291,7 +292,7 @@ class Evaluator:
         )
 
     def _score(
-        self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: _Clock
+        self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: StageClock
     ) -> TrialResult:
         """Of the trial's problems, halt by halt of its race."""
         problems = self._problems(trial.variant)
@@ -402,17 +403,3 @@ class Evaluator:
             file = self.operator.folder / "reference.py"
             raise SpecError(f"{file}: method 'workspace': expected a number of elements, got {elements!r:.80}")
         return int(elements)
-
-
-class _Clock:
-    """Seconds by stage of one trial."""
-
-    def __init__(self, seconds: Mapping[str, float] | None = None) -> None:
-        self.seconds: dict[str, float] = dict(seconds or {})
-        self._last = time.monotonic()
-
-    def lap(self, stage: str) -> dict[str, float]:
-        now = time.monotonic()
-        self.seconds[stage] = round(self.seconds.get(stage, 0.0) + now - self._last, 4)
-        self._last = now
-        return self.seconds
