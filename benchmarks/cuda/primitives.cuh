@@ -218,6 +218,8 @@ TEST(wgmma_tile_load_shared) {
     cluster_barrier();
 }
 
+TEST(wgmma_blocks_mask) { put<int>(out, T, blocks_mask(T % 2, 2, T / 2 % 3)); }
+
 TEST(wgmma_cluster_rank) {
     if (T == 0)
         put<uint32_t>(out, blockIdx.x, cluster_rank());
@@ -313,7 +315,7 @@ TEST(wgmma_shared_written) {
     __syncthreads();
     float d[32];
     const uint32_t at = shared_address(shared);
-    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    const uint64_t a = tile_of_a(at), b = tile_of_b(at + 8192);
     volatile uint32_t *words = (uint32_t *)shared + T / 32 * 512;
     for (int i = 0; i < 16; ++i) // the warp's own rows of A, a bank each
         words[T % 32 * 16 + i] =
@@ -322,7 +324,7 @@ TEST(wgmma_shared_written) {
     __syncwarp();
     wgmma_begin();
     for (int kk = 0; kk < 4; ++kk)
-        wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128), kk > 0);
+        wgmma(d, a, 0, b, kk, kk > 0);
     wgmma_commit();
     wgmma_wait<0>();
     for (int i = 0; i < 32; ++i)
@@ -335,14 +337,13 @@ TEST(wgmma_wgmma) {
     __syncthreads();
     float d[32];
     const uint32_t at = shared_address(shared);
-    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    const uint64_t a = tile_of_a(at), b = tile_of_b(at + 8192);
     for (int keeps = 1; keeps >= 0; --keeps) {
         for (int i = 0; i < 32; ++i)
             d[i] = get<float>(in, 4096 + 32 * T + i);
         wgmma_begin();
         for (int kk = 0; kk < 4; ++kk)
-            wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128),
-                  keeps || kk > 0);
+            wgmma(d, a, 0, b, kk, keeps || kk > 0);
         wgmma_commit();
         wgmma_wait<0>();
         for (int i = 0; i < 32; ++i)
@@ -356,12 +357,11 @@ TEST(wgmma_overwritten) {
     __syncthreads();
     float d[32];
     const uint32_t at = shared_address(shared);
-    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    const uint64_t a = tile_of_a(at), b = tile_of_b(at + 8192);
     wgmma_begin();
     for (int again = 0; again < 16; ++again) // some thousand cycles of work
         for (int kk = 0; kk < 4; ++kk)
-            wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128),
-                  again + kk > 0);
+            wgmma(d, a, 0, b, kk, again + kk > 0);
     wgmma_commit();
     wgmma_wait<0>();
     for (int i = T; i < 1024; i += 128)
@@ -380,14 +380,13 @@ TEST(wgmma_groups) {
     __syncthreads();
     float d[32], e[32];
     const uint32_t at = shared_address(shared);
-    const uint64_t a = descriptor(at, !A_ALONG_M, 64), b = descriptor(at + 8192, B_ALONG_K, 64);
+    const uint64_t a = tile_of_a(at), b = tile_of_b(at + 8192);
     wgmma_begin();
     for (int again = 0; again < 16; ++again)
         for (int kk = 0; kk < 4; ++kk)
-            wgmma(d, a + kk * (A_ALONG_M ? 128 : 2), b + kk * (B_ALONG_K ? 2 : 128),
-                  again + kk > 0);
+            wgmma(d, a, 0, b, kk, again + kk > 0);
     wgmma_commit();
-    wgmma(e, descriptor(at + 16384, !A_ALONG_M, 64), descriptor(at + 24576, B_ALONG_K, 64), 0);
+    wgmma(e, tile_of_a(at + 16384), 0, tile_of_b(at + 24576), 0, 0);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     wgmma_wait<1>();
     for (int i = T; i < 1024; i += 128)

@@ -334,6 +334,7 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("shared_pair_store", leaves(np.uint8, bytes_at((64, 8), scattered(3, 64)))),
         **alone("shared_float_store", leaves(np.uint8, bytes_at((64, 4), scattered(3, 64)))),
         **alone("matrix_store", leaves(np.uint32, fragments), threads=32),
+        **alone("blocks_mask", numbers([sum(1 << t % 2 + 2 * i for i in range(t // 2 % 3)) for t in T])),
         **alone("cluster_rank", numbers([0, 1, 0, 1]), grid=4, cluster=2),
         **alone("barrier_arrive_at", numbers([T + 1] * 2), **PAIR),
         **alone("tile_load_shared", leaves(np.uint16, lambda v, g: [tile(v, g)] * 2), map="in", **PAIR),
@@ -352,7 +353,7 @@ TESTS: dict[str, dict[str, Test]] = {
         "tile_stores_read": Test(("tile_stores_read",), noise, stored, map="out", size=8192),
         **alone("tile_stores_done", read_at_last, map="out", size=8192),
         "wgmma": Test(
-            ("descriptor", "wgmma", "wgmma_begin"), operands, multiplied, ("wgmma_commit", "wgmma_wait"),
+            ("tile_of_a", "tile_of_b", "wgmma", "wgmma_begin"), operands, multiplied, ("wgmma_commit", "wgmma_wait"),
             threads=128, size=32768, every=True,
         ),
         "overwritten": Test(("wgmma_wait",), operands, product(16), threads=128, size=16384),
@@ -410,13 +411,15 @@ def build(folder: Path) -> None:
     def text(name: str, variant: Variant) -> str:
         known = sets[name]
         of = {"dtype": variant.dtype, "a_along_m": variant.a_along_m, "b_along_k": variant.b_along_k, "wgn": WGN}
+        of |= {"chunk_b": 64, "cluster": 2, "threads": 64}
         if strange := set(known.collectives) ^ {p for t in TESTS[name].values() for p in controls(t)}:
             raise SystemExit(f"{name}: no test, or no primitive, for {', '.join(sorted(strange))}")
         if name == "cuda-wgmma" and tuple(known.collectives["wgmma"].holds["d"]) != HOLDS:
             raise SystemExit("wgmma's `holds` is another now")
 
         def functions(empty: str) -> str:
-            parts = [kernels._rendered(operator, known.types[variant.dtype].support, of)]
+            parts = [f"typedef {c} {name};" for name, c in known.addresses.items()]
+            parts.append(kernels._rendered(operator, known.types[variant.dtype].support, of))
             for one in known.collectives.values():
                 whole = kernels._function(one)
                 whole = kernels._rendered(operator, whole, of) if one.parameters else whole

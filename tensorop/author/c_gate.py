@@ -171,7 +171,8 @@ class _Rules:
     def __init__(self, primitives: Primitives, callables: Callables) -> None:
         self.proved: set[tuple[bytes, int]] = set()  # functions whose every access was found to lie inside
         self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives, callables)
-        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types))) | self.names.vectors
+        self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
+        self.types |= self.names.vectors | self.names.addresses
         self.collective = any(isinstance(one, Collective) for one in callables.values())
         if self.collective:  # each a function of its own
             self.own = frozenset(callables)

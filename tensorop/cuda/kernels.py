@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tensorop.author import c_gate, offline
-from tensorop.author import gate as gate_of_templates
-from tensorop.cuda import gate
+from tensorop.author import c_gate, gate, offline
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -19,7 +17,10 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.render import apart, render
 
 KERNEL = "device/kernel.cu"
-BLOCK, ENTRY = "device/block.cu.j2", "device/entry.cu.j2"
+AROUND = {  # by what operands a family takes: the function around its template, and who calls that
+    "pointers": ("device/block.cu.j2", "device/entry.cu.j2"),
+    "maps": ("device/maps.cu.j2", "device/maps_entry.cu.j2"),
+}
 # What a kernel calls beside primitives.
 OWN = {
     one.name: one
@@ -39,7 +40,48 @@ OWN = {
         ),
     )
 }
+# What kernels that take tensor maps call of device/tiles.cu.j2 beside.
+_OF_TILE = "reads(launch, 1, 1); holds(0 <= tile); holds(tile < clusters); "
+_RANK = "holds(0 <= rank); holds(rank < {{ cluster_%s }}); gives(0, %s + {{ tile_%s * (cluster_%s - 1) }})"
+OF_MAPS = {
+    one.name: one
+    for one in (
+        Collective(
+            "tile_row",
+            "thread",
+            "the first row of the tile of a number, of the block that is so many down its cluster",
+            "",
+            "int",
+            ("const Args *launch", "int tile", "int rank"),
+            parameters=("tile_m", "cluster_m"),
+            accesses=_OF_TILE + _RANK % ("m", "m", "m", "m"),
+        ),
+        Collective(
+            "tile_col",
+            "thread",
+            "the same of its first column",
+            "",
+            "int",
+            ("const Args *launch", "int tile", "int rank"),
+            parameters=("tile_n", "cluster_n"),
+            accesses=_OF_TILE + _RANK % ("n", "n", "n", "n"),
+        ),
+        Collective(
+            "tile_batch",
+            "thread",
+            "which product of the batch the tile of a number is of",
+            "",
+            "int",
+            ("const Args *launch", "int tile"),
+            accesses=_OF_TILE + "gives(0, batch - 1)",
+        ),
+    )
+}
 _MOST = {"threads": 1024, "tile_m": 4096, "tile_n": 4096, "raster": 64, "matrices": 32, "shared": 1 << 18}  # of facts
+_MOST_OF_MAPS = {
+    "cluster": 16, "cluster_m": 16, "cluster_n": 16, "split_k": 16, "stages": 64, "box_a": 256, "box_b": 256,
+    "piece": 64,
+}  # fmt: skip
 _OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "a_along_m", "b_along_k"})
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # ends the name of a type whose C is float, where A and B are not
@@ -78,14 +120,16 @@ def text(
     context |= {"element": chosen.types[of_a].element, "cleared": template.author != offline.AUTHOR}
     try:
         env = render.environment(operator.templates, {"template": template.text})
-        kernel = (_of_maps if context["operands"] == "maps" else block)(operator, chosen, template, context)
+        kernel = block(operator, chosen, template, context)
         if isinstance(kernel, Outcome):
             return kernel
-        entry = render.text(env, ENTRY, context)
+        entry = render.text(env, AROUND[context["operands"]][1], context)
         used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel + entry)]
         # assembly has `{%` of its own: only what asks for something is a template
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
-        parts = [_rendered(operator, chosen.types[of_a].support, context), *functions]
+        typedefs = [f"typedef {c} {name};" for name, c in chosen.addresses.items() if re.search(rf"\b{name}\b", kernel)]
+        support = _rendered(operator, chosen.types[of_a].support, context)
+        parts = [support, *(["\n".join(typedefs)] if typedefs else []), *functions]
         files = {
             **context,
             "primitives": "\n".join(part.strip("\n") + "\n" for part in parts),
@@ -102,18 +146,21 @@ def text(
 def block(
     operator: Operator, chosen: PrimitiveSet, template: KernelTemplate, context: Mapping[str, Any]
 ) -> str | Outcome:
-    """The function of a template that takes pointers, once the gate has read it, as it does for processors."""
-    for name, most in _MOST.items():
-        value = context.get(name, 1)
-        least, step = (0, 4) if name == "shared" else (1, 1)
-        if isinstance(value, str) or not least <= value <= most or value % step:
-            return Outcome(Kind.REFUSED, "gate", f"the fact {name} is {value}; expected {least} to {most} by {step}")
+    """The function around a template, once the gate has read it, as it does for processors."""
+    if refused := _facts(context):
+        return refused
     primitives = chosen.primitives_of(str(context["dtype"]), {}, None)
-    callables = {**OWN, **{name: one for name, one in chosen.collectives.items() if one.accesses is not None}}
-    if refused := gate_of_templates.check_template(replace(template, needs=()), primitives, _OURS):
+    around, _ = AROUND[context["operands"]]
+    known = dict(chosen.collectives) | (OF_MAPS if context["operands"] == "maps" else {})
+    callables = OWN | {
+        name: replace(one, accesses=_rendered(operator, one.accesses, context) if one.parameters else one.accesses)
+        for name, one in known.items()
+        if one.accesses is not None and context.keys() >= set(one.parameters)
+    }
+    if refused := gate.check_template(replace(template, needs=()), primitives, _OURS):
         return refused
     rendering = render.kernel_texts if template.author == offline.AUTHOR else apart.texts
-    (source,) = rendering(operator.templates, c_gate.marked(template.text), BLOCK, [context], {})
+    (source,) = rendering(operator.templates, c_gate.marked(template.text), around, [context], {})
     if refused := c_gate.read(_UNROLL.sub("", source), template.text, primitives, callables):
         return refused
     for name in (name for name, one in chosen.collectives.items() if one.template):
@@ -121,15 +168,31 @@ def block(
     return c_gate.unmarked(source, template.text)
 
 
-def _of_maps(
-    operator: Operator, chosen: PrimitiveSet, template: KernelTemplate, context: Mapping[str, Any]
-) -> str | Outcome:
-    """The text of a template that takes tensor maps: ours alone, for no proof holds of what the copy engine does."""
-    if template.author != offline.AUTHOR:
-        return Outcome(Kind.REFUSED, "gate", "a template of others takes pointers: 'reads: {operands: pointers}'")
-    env = render.environment(operator.templates, {"template": template.text})
-    kernel = render.text(env, "template", context, render.MAX_KERNEL)
-    return gate.complaint(kernel, chosen.collectives) or kernel
+def _facts(context: Mapping[str, Any]) -> Outcome | None:
+    """Refuses facts that no launch can have, and memory that the fact `shared` has no room for."""
+    maps = context["operands"] == "maps"
+    if context["operands"] not in AROUND:
+        return Outcome(Kind.REFUSED, "gate", f"operands are '{context['operands']}'; expected {' or '.join(AROUND)}")
+    for name, most in (_MOST | (_MOST_OF_MAPS if maps else {})).items():
+        value = context.get(name, 1)
+        least, step = (0, 4) if name == "shared" else (1, 1)
+        if isinstance(value, str) or not least <= value <= most or value % step:
+            return Outcome(Kind.REFUSED, "gate", f"the fact {name} is {value}; expected {least} to {most} by {step}")
+    if not maps:
+        return None
+    for name in ("body", "c_bytes"):
+        value = context.get(name)
+        if not isinstance(value, int) or value < 0 or value % 16:
+            return Outcome(Kind.REFUSED, "gate", f"the fact {name} is {value}; expected bytes, a multiple of 16")
+    if context.get("chunk_b") not in (32, 64):
+        return Outcome(Kind.REFUSED, "gate", f"the fact chunk_b is {context.get('chunk_b')}; expected 32 or 64")
+    needed = 1024 + context["body"] + context["c_bytes"] + 16 * context["stages"]
+    if needed > context["shared"]:
+        said = f"the fact shared is {context['shared']}; ring, pieces and barriers need {needed}"
+        return Outcome(Kind.REFUSED, "gate", said)
+    if max(context[f"tile_{side}"] * context[f"cluster_{side}"] for side in "mn") > _MOST["tile_m"]:
+        return Outcome(Kind.REFUSED, "gate", f"tiles of a cluster have more than {_MOST['tile_m']} rows or columns")
+    return None
 
 
 def _function(one: Collective) -> str:

@@ -189,20 +189,22 @@ class Collective:
     args: tuple[str, ...] = ()  # C declarations
     template: str = ""  # parameters of the C++ template
     parameters: tuple[str, ...] = ()  # given by a template's tunables and facts
-    accesses: str | None = None  # of one thread's call (docs/primitives.md); None: not known, "": none
+    accesses: str | None = None  # of one thread's call (docs/primitives.md), a text as c is; None: not known, "": none
     # Of a fragment spread over the group's registers: its name -> expressions of the row and the column that register
     # `register` of thread `thread` has.
     holds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    addresses: frozenset[str] = frozenset()  # the set's types whose numbers are addresses
 
     @property
     def declared(self) -> tuple[tuple[str, str, str], ...]:
-        """Of each argument its type, its name, and `*` of an address, `&` of a local that may be changed; then the
-        parameter of a template."""
+        """Of each argument its type, its name, and `*` of a pointer, `@` of a number that is an address, `&` of a local
+        that may be changed; then the parameter of a template."""
         found = []
         for argument in (*self.args, *([self.template] if self.template else ())):
             kind, name = re.findall(r"\b(?!const\b)[A-Za-z_]\w*", argument)[:2]
             changed = "&" in argument and not argument.startswith("const ")
-            found.append((kind, name, "*" if "*" in argument else "&" if changed else ""))
+            mark = "*" if "*" in argument else "&" if changed else "@" if kind in self.addresses else ""
+            found.append((kind, name, mark))
         return tuple(found)
 
 
@@ -219,6 +221,7 @@ class PrimitiveSet:
     broadcast: int = 1  # vector registers that a scalar factor of `fma` takes on its way
     whole: str = ""
     collectives: Mapping[str, Collective] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)  # types of collectives that are addresses, and their C
 
     def primitives_of(self, dtype: str, chosen: Mapping[str, Value], fixed_vlen: int | None) -> Primitives:
         """The primitives for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen:

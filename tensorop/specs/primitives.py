@@ -105,6 +105,7 @@ class SetSpec(File):
     support: dict[str, str | list[str]] = Field(default_factory=dict)  # several texts: one after the other
     primitives: dict[str, PrimitiveSpec] = Field(default_factory=dict)
     collectives: dict[str, CollectiveSpec] = Field(default_factory=dict)
+    addresses: dict[str, Literal["uint32_t", "uint64_t"]] = Field(default_factory=dict)  # types whose numbers are such
 
     @model_validator(mode="after")
     def _check(self) -> SetSpec:
@@ -175,7 +176,10 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
         | {
             "types": {dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
             "whole": "" if paths.shipped(path) else files.text(path, files.TEXT),
-            "collectives": {name: Collective(name, **of.model_dump()) for name, of in spec.collectives.items()},
+            "collectives": {
+                name: Collective(name, **of.model_dump(), addresses=frozenset(spec.addresses))
+                for name, of in spec.collectives.items()
+            },
         }
     )
 

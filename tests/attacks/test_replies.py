@@ -202,21 +202,15 @@ READERS = {
     "a refusal of one word": f"refusal.read(b'supported ' * {LONG}).options(['seed'])",
     "a refusal of places": f"refusal.read(b'\\'loc\\': [' * {LONG}).room(4096)",
     "a diagnostic": f"prompt.repeatable(Outcome(Kind.COMPILE, 'b', 'm', ': /a' * {LONG}))",
-    "a cast": f"gate.complaint(KERNEL + '(a' + ' ' * {LONG} + '*' * {LONG}, {{}})",
-    "a call": f"gate.complaint(KERNEL + 'a' + ' ' * {LONG}, {{}})",
-    "functions": f"gate.complaint(KERNEL + '__device__ __forceinline__ ' * {LONG // 27}, {{}})",
-    "comments": f"gate.complaint(KERNEL + '/*' * {LONG}, {{}})",
     "what is not printed": f"printable('\\x1b' * {LONG})",
 }
 PROGRAM = """
 import resource
 from tensorop.author.llm import prompt, reading, refusal, secret
 from tensorop.author.parse import parse
-from tensorop.cuda import gate
 from tensorop.errors import SpecError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs.printable import printable
-KERNEL = 'extern "C" __global__ __launch_bounds__(1) void tensorop_kernel('
 def parsed(text):
     try:
         parse(text, operator="gemm", name="x", author="llm")

@@ -929,7 +929,7 @@ NOT_ON_DEVICE = {
     ),
     "what a turn before said": (
         "bool in = 0; for (int i = 0; i < 4; ++i) { if (in) c[(row0 + i) * ldc] = tiles[0]; in = row0 + i < m; }",
-        Guard.CONDITIONS,
+        Guard.BOUNDS,
     ),
     "what the other way said": (
         "const bool in = row0 + thread < m; if (!in) c[(row0 + thread) * ldc] = tiles[0];",
@@ -1013,15 +1013,20 @@ def test_what_leaves_its_operands_on_a_device_is_refused(what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    ["shared_float_store(4 * thread, 1);", "named_barrier(1, 64);", "tile_stores_done();", "barrier_init(0, 1);"],
+    ("body", "guard"),
+    [
+        ("cluster_rank();", Guard.CALLS),
+        ("shared_address(tiles);", Guard.CALLS),
+        ("shared_float_store(4 * thread, 1);", Guard.BOUNDS),
+        ("barrier_init(0, 1);", Guard.BOUNDS),
+        ("shared_word(tiles);", Guard.BOUNDS),
+    ],
 )
-def test_a_primitive_whose_accesses_its_set_does_not_state_is_none(body: str) -> None:
-    """Addresses of shared memory that are numbers, say."""
+def test_a_primitive_of_addresses_that_are_numbers_takes_none_made_here(body: str, guard: Guard) -> None:
     template = replace(FAMILY, author="llm", name="d", text=body + "\n", needs=("pair_store",))
     outcome = kernels.text(operators.load("gemm"), platforms.load("cuda-sm90"), template, "bf16", NUMBERS)
     assert isinstance(outcome, Outcome)
-    assert outcome.message.startswith("calls: "), outcome.message
+    assert outcome.message.startswith(f"{guard.value}: "), outcome.message
 
 
 @pytest.mark.parametrize("use", ["x[0] = tiles[0];", "sums[0] = value(x[0]);", "elements_copy(x, a, 0);"])
@@ -1058,6 +1063,259 @@ def test_a_tunable_that_says_how_operands_are_is_refused(name: str) -> None:
     assert outcome.message.startswith("tunables: "), outcome.message
 
 
-def test_a_template_of_another_takes_no_tensor_maps() -> None:
-    maps = replace(FAMILY, author="llm", reads={"operands": "maps"})
-    assert isinstance(kernels.text(operators.load("gemm"), WMMA, maps, "bf16", NUMBERS), Outcome)
+# ---- the same of kernels that take tensor maps: the copy engine's boxes, barriers, wgmma's tiles
+
+WITH_MAPS = {
+    "threads": 256, "tile_m": 64, "tile_n": 64, "raster": 4, "resident": 1, "stages": 4, "body": 65536,
+    "c_bytes": 16384, "shared": 1024 + 65536 + 16384 + 64, "cluster": 2, "cluster_m": 2, "cluster_n": 1, "split_k": 1,
+    "box_a": 64, "box_b": 64, "chunk_b": 64, "piece": 64, "wgn": 64, "align_c": 16, "c_size": 2, "a_along_m": 0,
+    "b_along_k": 1,
+}  # fmt: skip
+MAPS_TEXT = """
+    if (thread == 0) {
+        for (int s = 0; s < 4; ++s) {
+            barrier_init(full + 8 * s, 1);
+            barrier_init(empty + 8 * s, 2);
+        }
+        barriers_visible();
+    }
+    cluster_barrier();
+    const int rank_m = rank % 2;
+    if (thread / 128 == 0) {
+        registers_fewer(40);
+        if (thread == 0) {
+            const int mask = blocks_mask(0, 1, 2);
+            int stage = 0, phase = 1;
+            for (int tile = first; tile < clusters; tile += step) {
+                const int row = tile_row(launch, tile, rank_m), col = tile_col(launch, tile, 0);
+                const int z = tile_batch(launch, tile);
+                for (int k = k_begin; k < k_end; ++k) {
+                    barrier_wait(empty + 8 * stage, phase);
+                    barrier_expect(full + 8 * stage, 16384);
+                    tile_load(ring + stage * 16384, map_a, full + 8 * stage, k * 64, row, z, keep_a);
+                    tile_load_shared(ring + stage * 16384 + 8192, map_b, full + 8 * stage, k * 64, col, z, mask);
+                    if (++stage == 4)
+                        stage = 0, phase ^= 1;
+                }
+            }
+        }
+    } else {
+        registers_more(232);
+        int stage = 0, phase = 0, buffer = 0;
+        float sum[32] = {0};
+        for (int tile = first; tile < clusters; tile += step) {
+            for (int k = k_begin; k < k_end; ++k) {
+                barrier_wait(full + 8 * stage, phase);
+                const TileOfA a = tile_of_a(ring + stage * 16384);
+                const TileOfB b = tile_of_b(ring + stage * 16384 + 8192);
+                wgmma_begin();
+                for (int kk = 0; kk < 4; ++kk)
+                    wgmma(sum, a, 0, b, kk, k > k_begin || kk > 0);
+                wgmma_commit();
+                wgmma_wait(0);
+                if (thread % 128 < 2)
+                    barrier_arrive_at(empty + 8 * stage, thread % 128);
+                if (++stage == 4)
+                    stage = 0, phase ^= 1;
+            }
+            const int row = tile_row(launch, tile, rank_m), col = tile_col(launch, tile, 0);
+            const int z = tile_batch(launch, tile);
+            const int lane = thread % 128, its_row = lane / 32 * 16 + lane % 16;
+            const Shared to = pieces + buffer * 8192;
+            buffer ^= 1;
+            for (int g = 0; g < 4; ++g) {
+                const float *const s = sum + 8 * g;
+                const int swizzled = (2 * g + lane % 32 / 16) ^ (its_row % 8);
+                matrix_store(to + its_row * 128 + swizzled * 16, pair_packed(s[0], s[1]), pair_packed(s[2], s[3]),
+                             pair_packed(s[4], s[5]), pair_packed(s[6], s[7]));
+            }
+            shared_written();
+            named_barrier(1, 128);
+            if (lane == 0)
+                tile_store(map_c, to, col, row, z, keep_c);
+            if (beta != 0 && row + its_row < m && col < n)
+                c[z * stride_c + (row + its_row) * ldc + col] = (uint16_t)pair_packed(sum[0], sum[1]);
+            tile_stores_done();
+        }
+    }
+"""
+
+
+def with_maps(text: str, **more: int | str) -> Outcome | str:
+    """The whole file of a kernel whose template another wrote."""
+    template = replace(FAMILY, author="llm", name="d", text=text, needs=("wgmma",), reads={"operands": "maps"})
+    return kernels.text(operators.load("gemm"), platforms.load("cuda-sm90"), template, "bf16", {**WITH_MAPS, **more})
+
+
+MAPS = {  # what is put in which place
+    "a stage past the last": ("if (++stage == 4)", "if (++stage == 5)", Guard.BOUNDS),
+    "a stage that is never 0 again": ("stage = 0, phase ^= 1;", "phase ^= 1;", Guard.BOUNDS),
+    "a stage before the first": ("int stage = 0, phase = 1;", "int stage = -1, phase = 1;", Guard.BOUNDS),
+    "a tile of a stage past its end": (
+        "ring + stage * 16384 + 8192, map_b",
+        "ring + stage * 16384 + 8320, map_b",
+        Guard.BOUNDS,
+    ),
+    "stages too far apart": ("ring + stage * 16384, map_a", "ring + stage * 20480, map_a", Guard.BOUNDS),
+    "a box at no line": ("ring + stage * 16384, map_a", "ring + stage * 16384 + 64, map_a", Guard.BOUNDS),
+    "a copy to C's pieces past their end": (
+        "tile_load(ring + stage * 16384,",
+        "tile_load(pieces + stage * 8192,",
+        Guard.BOUNDS,
+    ),
+    "a copy to a barrier": ("tile_load(ring + stage * 16384,", "tile_load(full,", Guard.BOUNDS),
+    "a map behind another": ("map_a, full", "map_a + 1, full", Guard.BOUNDS),
+    "a barrier past the last": ("s < 4;", "s < 5;", Guard.BOUNDS),
+    "a barrier between two": ("barrier_wait(empty + 8 * stage", "barrier_wait(empty + 4 * stage", Guard.BOUNDS),
+    "a barrier of a thread": (
+        "barrier_init(full + 8 * s, 1);",
+        "barrier_init(full + 8 * thread + 32, 1);",
+        Guard.BOUNDS,
+    ),
+    "a barrier in the ring": ("barrier_expect(full + 8 * stage", "barrier_expect(ring + 8 * stage", Guard.BOUNDS),
+    "a barrier of no block": ("if (thread % 128 < 2)", "if (thread % 128 < 3)", Guard.BOUNDS),
+    "a barrier with too large a number": ("named_barrier(1, 128)", "named_barrier(16, 128)", Guard.BOUNDS),
+    "copies to blocks beyond the cluster": ("blocks_mask(0, 1, 2)", "blocks_mask(0, 1, 3)", Guard.BOUNDS),
+    "a mask of its own": (
+        "map_b, full + 8 * stage, k * 64, col, z, mask",
+        "map_b, full + 8 * stage, k * 64, col, z, 4",
+        Guard.BOUNDS,
+    ),
+    "a tile for wgmma at no 1024": (
+        "tile_of_a(ring + stage * 16384)",
+        "tile_of_a(ring + stage * 16384 + 512)",
+        Guard.BOUNDS,
+    ),
+    "a tile for wgmma past the ring": (
+        "tile_of_b(ring + stage * 16384 + 8192)",
+        "tile_of_b(ring + stage * 16384 + 9216)",
+        Guard.BOUNDS,
+    ),
+    "a tile for wgmma in C's pieces": ("tile_of_a(ring + stage * 16384)", "tile_of_a(pieces + 9216)", Guard.BOUNDS),
+    "a descriptor that is moved": ("wgmma(sum, a, 0,", "wgmma(sum, a + 512, 0,", Guard.BOUNDS),
+    "a descriptor made of a number": (
+        "const TileOfA a = tile_of_a(ring + stage * 16384);",
+        "const TileOfA a = keep_a;",
+        Guard.BOUNDS,
+    ),
+    "a descriptor of the other operand": ("wgmma(sum, a, 0, b,", "wgmma(sum, b, 0, b,", Guard.BOUNDS),
+    "rows of A past the tile": ("wgmma(sum, a, 0,", "wgmma(sum, a, 8,", Guard.BOUNDS),
+    "a step of K past the tile": ("b, kk, k >", "b, kk + 1, k >", Guard.BOUNDS),
+    "sums past their array": ("wgmma(sum, a,", "wgmma(sum + 1, a,", Guard.BOUNDS),
+    "sums that nothing set": ("float sum[32] = {0};", "float sum[32];", Guard.LOCALS),
+    "a matrix past the pieces": ("its_row * 128 + swizzled", "its_row * 256 + swizzled", Guard.BOUNDS),
+    "a matrix by bits that reach further": ("^ (its_row % 8)", "^ its_row", Guard.BOUNDS),
+    "a matrix at no word": ("swizzled * 16", "swizzled * 8", Guard.BOUNDS),
+    "a piece that begins too late": ("tile_store(map_c, to,", "tile_store(map_c, to + 8192,", Guard.BOUNDS),
+    "a store by A's map": ("tile_store(map_c, to,", "tile_store(map_a, ring,", Guard.BOUNDS),
+    "a store of what is no piece": ("tile_store(map_c, to,", "tile_store(map_c, full,", Guard.BOUNDS),
+    "C a row past": ("row + its_row < m && col < n", "row + its_row <= m && col < n", Guard.BOUNDS),
+    "C of another product": ("c[z * stride_c", "c[(z + 1) * stride_c", Guard.BOUNDS),
+    "a word of another block's memory, past": ("shared_written();", "load_remote(ring + 65536, 1);", Guard.BOUNDS),
+    "a word of no block's memory": ("shared_written();", "load_remote(ring, 2);", Guard.BOUNDS),
+    "a word past the pieces": ("shared_written();", "shared_word(pieces + 64 * thread + 64);", Guard.BOUNDS),
+    "a word across the ring's end": ("shared_written();", "shared_word(ring + 65528);", Guard.BOUNDS),
+    "a float to a barrier": ("shared_written();", "shared_float_store(full, 1);", Guard.BOUNDS),
+    "an address made of a number": ("shared_written();", "const Shared x = 4096;", Guard.BOUNDS),
+    "an address made of a cast": ("shared_written();", "shared_word((Shared)thread);", Guard.BOUNDS),
+    "an address with its bits cut": ("shared_written();", "shared_word(ring & 1023);", Guard.BOUNDS),
+    "an address that is multiplied": ("shared_written();", "shared_word(ring * 2);", Guard.BOUNDS),
+    "two addresses added": ("shared_written();", "shared_word(ring + pieces);", Guard.BOUNDS),
+    "an address as a number": ("shared_written();", "const uint64_t x = ring;", Guard.BOUNDS),
+    "how far two addresses are apart": ("shared_written();", "const int x = pieces - pieces;", Guard.BOUNDS),
+    "an address that is followed": ("shared_written();", "sum[0] = *ring;", Guard.BOUNDS),
+    "an address as a pointer": ("shared_written();", "const float *x = (const float *)ring;", Guard.POINTERS),
+    "addresses compared": ("shared_written();", "if (to == pieces) named_barrier(2, 128);", Guard.CONDITIONS),
+    "an address chosen by what was loaded": ("shared_written();", "shared_word(ring + 16 * c[0]);", Guard.BOUNDS),
+    "a map of its own": ("shared_written();", "CUtensorMap x[1];", Guard.TYPES),
+    "the launch, past": ("shared_written();", "tile_batch(launch + 1, tile);", Guard.BOUNDS),
+    "a tile of no number": ("shared_written();", "tile_batch(launch, clusters);", Guard.BOUNDS),
+    "a rank of no block": ("tile_row(launch, tile, rank_m), col", "tile_row(launch, tile, 2), col", Guard.BOUNDS),
+    "a size by steps of K": ("shared_written();", "if (k_end == 17) shared_written();", Guard.CONDITIONS),
+    "a size by turns over K": (
+        "shared_written();",
+        "for (int k = k_begin; k < k_end; ++k) if (k == 20) sum[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "a size by tiles": ("shared_written();", "if (clusters == 9) shared_written();", Guard.CONDITIONS),
+    "a size by where a tile lies": ("shared_written();", "if (row == 128) shared_written();", Guard.CONDITIONS),
+    "a size by a tile's batch": ("shared_written();", "if (z == 1) shared_written();", Guard.CONDITIONS),
+    "a size by the row of a tile that was counted": (
+        "shared_written();",
+        "for (int i = 0; i < clusters; ++i) if (i == 20) if (tile_row(launch, i, 0) + 5 == m) sum[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "a size by states": (
+        "shared_written();",
+        "int x = 0, y = 0; for (int k = k_begin; k < k_end; ++k) {\n"
+        "if (++x == 61) x = 0;\nif (++y == 59) y = 0;\n}\nif (x == 7 && y == 3) sum[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "a size by states that were halved": (
+        "shared_written();",
+        "int x = 0, y = 0; for (int k = k_begin; k < k_end; ++k) {\n"
+        "if (++x == 61) x = 0;\nif (++y == 59) y = 0;\n}\nif (x / 2 == 7 && y / 2 == 3) sum[0] = 0;",
+        Guard.CONDITIONS,
+    ),
+    "a size by mixed bits": ("shared_written();", "if ((k_end % 8 ^ 5) == 4) shared_written();", Guard.CONDITIONS),
+    "a lambda": ("shared_written();", "auto f = [&](int i) { return i; };", Guard.SYNTAX),
+    "assembly": ("shared_written();", "asm volatile(x);", Guard.SYNTAX),
+    "the device's own number": ("shared_written();", "sum[0] = threadIdx.x;", Guard.NAMES),
+    "a function of the device": ("shared_written();", "__nanosleep(100);", Guard.CALLS),
+    "a structure": ("shared_written();", "struct place { int m; } x;", Guard.GRAMMAR),
+    "a member of the launch": ("shared_written();", "sum[0] = launch->alpha;", Guard.GRAMMAR),
+    "a cast of C++": ("shared_written();", "const float *x = reinterpret_cast<const float *>(c);", Guard.SYNTAX),
+}
+
+
+def test_honest_c_with_maps_passes() -> None:
+    source = with_maps(MAPS_TEXT)
+    assert isinstance(source, str), source.message
+
+
+@pytest.mark.parametrize("what", MAPS)
+def test_what_leaves_its_operands_with_maps_is_refused(what: str) -> None:
+    old, new, guard = MAPS[what]
+    assert old in MAPS_TEXT
+    outcome = with_maps(MAPS_TEXT.replace(old, new))
+    assert isinstance(outcome, Outcome), outcome
+    assert outcome.message.startswith(f"{guard.value}: "), outcome.message
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        ({"box_a": 256}, "bounds: "),  # of A's map: more than the last stage has room for
+        ({"box_b": 256}, "bounds: "),
+        ({"wgn": 128}, "bounds: "),
+        ({"align_c": 2}, "bounds: "),  # the host makes no map of C then
+        ({"cluster": 1, "cluster_m": 1}, "bounds: "),
+        ({"body": 65536 + 16384}, "ring, pieces and barriers need"),
+        ({"body": 65536 - 16384}, "bounds: "),
+        ({"stages": 8}, "ring, pieces and barriers need"),
+        ({"stages": 3}, "bounds: "),
+        ({"c_bytes": 8192 - 16}, "bounds: "),
+        ({"c_bytes": -16}, "the fact c_bytes is -16"),
+        ({"chunk_b": 16}, "the fact chunk_b is 16"),
+        ({"box_a": 512}, "the fact box_a is 512"),
+        ({"cluster": "2"}, "the fact cluster is 2"),
+        ({"tile_m": 4096}, "more than 4096 rows"),
+    ],
+)
+def test_a_tile_that_the_head_has_no_room_for_is_refused(facts: dict[str, int], says: str) -> None:
+    outcome = with_maps(MAPS_TEXT, **facts)
+    assert isinstance(outcome, Outcome), outcome
+    assert says in outcome.message, outcome.message
+
+
+def test_operands_of_another_kind_are_refused() -> None:
+    template = replace(FAMILY, author="llm", reads={"operands": "views"})
+    outcome = kernels.text(operators.load("gemm"), WMMA, template, "bf16", NUMBERS)
+    assert isinstance(outcome, Outcome)
+    assert "operands are 'views'" in outcome.message
+
+
+def test_a_device_clears_shared_memory_before_another_s_kernel_with_maps() -> None:
+    source = with_maps(MAPS_TEXT)
+    assert isinstance(source, str)
+    assert f"i < {WITH_MAPS['shared'] // 4}; i += 256)" in source

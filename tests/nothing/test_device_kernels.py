@@ -18,13 +18,12 @@ import pytest
 from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
-from tensorop.cuda import corrected, gate, kernels
+from tensorop.cuda import corrected, kernels
 from tensorop.cuda.choose import LAYOUTS, Layout
 from tensorop.cuda.family import Family
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.expression import evaluate
 from tensorop.model.job import Job
-from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import operators, platforms, primitives, pymodule
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
@@ -92,40 +91,6 @@ def test_a_float_c_is_stored_from_registers_and_counts_twice_in_memory() -> None
     wide, narrow = family("wmma", c_size=4), family("wmma")
     start = dict(TEMPLATES["wmma"].seed_configurations[1])
     assert wide.predicted(call)[number_of(wide, start)] > 1.5 * narrow.predicted(call)[number_of(narrow, start)]
-
-
-KERNEL = 'extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {{\n{}\n}}\n'
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ('asm volatile("trap;");', "a template has no '\"'"),
-        ("asm (x);", "does not say 'asm'"),
-        ("other<<<1, 1>>>();", "has no '<<<'"),
-        ("static int kept;", "does not say 'static'"),
-        ("float *x = reinterpret_cast<float *>(p.m);", "does not say 'reinterpret_cast'"),
-        ("float *x = (float *)p.lda;", "no pointer is made of another or of a number"),
-        ("printf(p);", "'printf' is no primitive"),
-        ("__nanosleep(100);", "does not say '__nanosleep'"),
-        ("int t = clock64();", "does not say 'clock64'"),
-        ("#include <stdio.h>", "has no '#'"),
-        ("wmma::fill_fragment(x, 0);", "has no '::'"),
-        ("__device__ int x;", "does not say '__device__'"),
-    ],
-)
-def test_the_gate_refuses(body: str, says: str) -> None:
-    assert gate.complaint(KERNEL.format("named_barrier(1, 32);"), ["named_barrier"]) is None
-    refused = gate.complaint(KERNEL.format(body), ["named_barrier"])
-    assert isinstance(refused, Outcome)
-    assert refused.kind is Kind.REFUSED
-    assert says in refused.message
-
-
-@pytest.mark.parametrize("outside", ["__device__ int counter;\n", "__constant__ int table[4];\n", ""])
-def test_the_gate_wants_one_kernel_and_no_variables(outside: str) -> None:
-    text = outside + KERNEL.format("") if outside else "void f() {}"
-    assert gate.complaint(text, []) is not None
 
 
 def test_a_family_asks_for_primitives() -> None:

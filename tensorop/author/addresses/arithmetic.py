@@ -28,6 +28,8 @@ from tensorop.author.addresses.values import (
 )  # fmt: skip
 from tensorop.author.gate import Guard
 
+_MOST_BITS = 16  # of numbers whose bits are mixed
+
 
 class Arithmetic(Memory):
     """What operators and conversions give."""
@@ -65,6 +67,8 @@ class Arithmetic(Memory):
         if x.poly is None or y.poly is None:
             return Int(None, kind)
         p, q = x.poly, y.poly
+        if operator == "*":
+            self._multiplied(state, p, q)
         if operator in ("+", "-", "*"):
             return Int(self._fit(state, ring(operator, p, q), kind), kind)
         by = self._known(q, state).constant
@@ -75,11 +79,26 @@ class Arithmetic(Memory):
             operator, q, kind = "/", number(1 << by), common(x.type, INT)
         elif operator == "&" and by is not None and by > 0 and by & (by + 1) == 0:
             operator, q = "%", number(by + 1)
+        elif operator == "^":
+            return Int(self._mixed(state, p, q), kind)
         if operator in ("/", "%"):
             quotient = self._divided(state, x, p, q)
             if quotient is not None:
-                return Int(quotient if operator == "/" else p - quotient * q, kind)
+                return Int(quotient if operator == "/" else self._rest(state, p, q, quotient), kind)
         return Int(None, kind)
+
+    def _mixed(self, state: State, p: Poly, q: Poly) -> Poly | None:
+        """The bits of either but not of both, of two that have few: a place that no condition may ask about."""
+        if (a := p.constant) is not None and (b := q.constant) is not None:
+            return number(a ^ b)
+        most = (1 << _MOST_BITS) - 1
+        if not all(self._within(state, one, 0, most) for one in (p, q)):
+            return None
+        while all(self._prove(state, number(most // 2) - one) for one in (p, q)):
+            most //= 2
+        made = self._chosen(state, [ZERO], [number(most)])
+        self.hidden |= made.symbols
+        return made
 
     def _divided(self, state: State, x: Int, p: Poly, q: Poly) -> Poly | None:
         """The quotient of two that are not negative."""
@@ -97,12 +116,52 @@ class Arithmetic(Memory):
             self.quotients[name] = p, q
         whole = symbol(name)
         state.facts = state.facts.known([p - q * whole, q * whole + q - ONE - p, p - whole])
-        if (by := q.constant) is not None and (highest := self.highest.get(p)) is not None:
+        if (by := q.constant) is not None and (highest := self._highest(p)) is not None:
             self.places.add(name)
             self.turns.add(name)
             self.highest[whole], self.highest[p - q * whole] = highest // by, min(highest, by - 1)
             state.facts = state.facts.known([number(highest // by) - whole])
         return whole
+
+    def _rest(self, state: State, p: Poly, q: Poly, quotient: Poly) -> Poly:
+        """A remainder; of threads' numbers it is one as they are."""
+        p, by = self._known(p, state), self._known(q, state).constant
+        highest = self._highest(p)
+        if by is None or highest is None:
+            return p - quotient * q
+        name = self.rest_of.setdefault((p, by), f"r#{len(self.rest_of)}")
+        rest = symbol(name)
+        self.places.add(name)
+        self.turns.add(name)
+        self.highest[rest] = min(highest, by - 1)
+        whole = quotient * number(by) + rest
+        state.facts = state.facts.known([p - whole, whole - p, number(self.highest[rest]) - rest])
+        return rest
+
+    def _highest(self, p: Poly) -> int | None:
+        """What a number is at most that is made of threads' numbers alone."""
+        if (known := self.highest.get(p)) is not None or not p.symbols or not p.symbols <= self.places:
+            return known
+        found = 0
+        for monomial, factor in p.terms.items():
+            most = self.highest.get(symbol(monomial[0])) if len(monomial) == 1 else None if monomial else 1
+            if most is None:
+                return None
+            found += max(factor, 0 if monomial else factor) * most
+        return found
+
+    def _multiplied(self, state: State, p: Poly, q: Poly) -> None:
+        """So many times a number are as many as there are threads at most."""
+        for mine, other in ((p, q), (q, p)):
+            if (
+                other.constant is None
+                and mine.symbols <= self.places
+                and self._whole(state, Int(other, SIGNED_SIZE), False)
+            ):
+                most = self._highest(mine)
+                if most is not None and self._prove(state, mine):
+                    product = mine * other
+                    state.facts = state.facts.known([product, number(most) * other - product])
 
     def _product(self, state: State, monomial: tuple[str, ...]) -> None:
         """Of a counter below a divisor, and the quotient by that: their product is below the dividend."""
@@ -115,7 +174,13 @@ class Arithmetic(Memory):
 
     def _pointer_computed(self, state: State, operator: str, a: Value, b: Value) -> Value:
         if isinstance(a, Ptr) and isinstance(b, Ptr):
-            if operator == "-" and a.operand is b.operand and a.offset is not None and b.offset is not None:
+            if (
+                operator == "-"
+                and a.type not in self.addresses
+                and a.operand is b.operand
+                and a.offset is not None
+                and b.offset is not None
+            ):
                 self._by_elements(a)
                 self._by_elements(b)
                 apart = a.offset - b.offset
@@ -143,12 +208,13 @@ class Arithmetic(Memory):
 
     def _converted(self, state: State, value: Value, kind: str, stars: int) -> Value:
         """A value as a name of a type holds it."""
-        if stars:
-            if not isinstance(value, Ptr):
+        if stars or kind in self.addresses:
+            own = isinstance(value, Ptr) and value.type == kind and not stars  # of those that are numbers
+            if not isinstance(value, Ptr) or not (own or (stars and value.type not in self.addresses)):
                 if self.trusted:
                     return Data.ODD
                 raise Refusal(Guard.BOUNDS, "an address is made of something else")
-            return value._replace(type=kind, stars=stars)
+            return value._replace(type=kind, stars=max(stars, 1))
         if isinstance(value, Ptr):
             raise Refusal(Guard.BOUNDS, "something else is made of an address")
         if kind in self.data or kind in self.vectors:

@@ -10,14 +10,16 @@ import tree_sitter_c
 
 from tensorop.author.addresses.conditions import Conditions
 from tensorop.author.addresses.knowledge import Refusal
-from tensorop.author.addresses.linear import ONE, ZERO, Poly
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
 from tensorop.author.addresses.syntax import Term, inner, term, text
 from tensorop.author.addresses.values import TYPES, Data, Int, Ptr, State, Value, Way
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import Collective
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
-_SENTENCES = ("holds", "counts", "reads", "writes", "shared", "outside", "sets", "gives")
+_SENTENCES = (
+    "holds", "counts", "reads", "writes", "shared", "outside", "aligned", "paces", "steps", "sets", "gives", "points",
+)  # fmt: skip
 
 
 class Collectives(Conditions):
@@ -26,7 +28,46 @@ class Collectives(Conditions):
     def _collective(self, state: State, of: Collective, arguments: Sequence[Term]) -> Value:
         """What one thread's call reads, writes and gives, by what the set says of it."""
         said = sentences(of.accesses) if of.accesses else ()
-        unset = {args[0][1] for name, args in said if name == "sets"}
+        env = self._given_to(state, of, arguments, {args[0][1] for name, args in said if name == "sets"})
+        within = State({**self.promised, **env}, state.facts, state.ones)
+        result: tuple[str, list[Poly]] | Ptr | None = None
+        for name, args in said:
+            if self.trusted and name not in ("gives", "counts", "points"):
+                continue
+            match name:
+                case "holds":
+                    self._wanted(state, within, of, args[0])
+                case "gives" | "counts":
+                    result = name, [self._number_of(state, within, of, one) for one in args]
+                case "points":
+                    result = self._place_of(within, args[0])._replace(type=of.returns)
+                case "shared" | "outside" | "aligned":
+                    self._lies(of, name, args[0], self._place_of(within, args[0]), args[1:])
+                case "reads" | "writes":
+                    numbers = [self._number_of(state, within, of, one) for one in args[1:]]
+                    places = list(zip(numbers[::2], numbers[1::2], strict=True))
+                    if not self.trusted and not all(self._prove(state, apart) for _, apart in places):
+                        raise Refusal(Guard.BOUNDS, f"'{of.name}' goes backwards, or nothing shows that it does not")
+                    self._reach(state, self._place_of(within, args[0]), places, writes=name == "writes", some=True)
+        match result:
+            case Ptr():
+                return result
+            case "gives", numbers:
+                found = self._chosen(state, numbers[:1], numbers[1:])
+                if of_numbers := [one.poly for one in env.values() if isinstance(one, Int)]:
+                    names = {name for poly in of_numbers if poly is not None for name in poly.symbols}
+                    self.made_of.update(dict.fromkeys(found.symbols, names))
+                return Int(found, TYPES[of.returns])
+            case "counts", numbers:
+                return Int(self._thread(state, numbers[0]), TYPES[of.returns])
+        if of.returns == "void":
+            return Data.NOTHING
+        if of.returns not in TYPES or of.returns in self.data:
+            return Data.NUMBER
+        return self._either(state, [Way()], [Way()]) if of.returns == "bool" else Int(None, TYPES[of.returns])
+
+    def _given_to(self, state: State, of: Collective, arguments: Sequence[Term], unset: set[str]) -> dict[str, Value]:
+        """A call's arguments by name, as what they lie in has them. unset: need no value before it."""
         env: dict[str, Value] = {}
         for (kind, name, mark), argument in zip(of.declared, arguments, strict=True):
             if mark == "&":
@@ -36,47 +77,76 @@ class Collectives(Conditions):
                     self._value(state, argument)
                 state.env[argument[1]] = Data.NUMBER
                 continue
-            value = env[name] = self._value(state, argument)
-            if mark == "*" and not (isinstance(value, Ptr) and (value.type, value.stars) == (kind, 1)):
-                raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{name}'")
-            if not mark:
-                env[name] = value = self._converted(state, value, kind, 0)
-        limits: list[Poly] = []
-        within, trusted = State(env, state.facts, state.ones), self.trusted
-        for name, args in said:
-            at = env.get(args[0][1])
-            self.trusted = True  # it is the set's text that is read
-            otherwise = self._decide(within, args[0])[1] if name == "holds" else []
-            asked = args[isinstance(at, Ptr) :] if name not in ("holds", "sets") else ()
-            given = [self._value(within, one) for one in asked]
-            numbers = [one.poly for one in given if isinstance(one, Int) and one.poly is not None]
-            self.trusted, state.facts = trusted, within.facts
-            if len(numbers) < len(given) and not trusted:
-                raise Refusal(Guard.BOUNDS, f"'{of.name}' is given a number of which nothing is known")
-            never = (any(self._prove(state, ZERO - fact - ONE) for fact in way.facts) for way in otherwise)
-            if not trusted and not all(never):
-                raise Refusal(Guard.BOUNDS, f"'{of.name}' wants what nothing shows here: {of.accesses}")
-            if name == "gives":
-                limits = numbers
-            elif isinstance(at, Ptr) and (name in ("shared", "outside")):
-                if at.operand.shared != (name == "shared") or at.operand.flag:
-                    kind = "the block's shared memory" if name == "shared" else "an operand's memory"
-                    raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{args[0][1]}'")
-            elif isinstance(at, Ptr):
-                places = list(zip(numbers[::2], numbers[1::2], strict=True))
-                if not trusted and not all(self._prove(state, apart) for _, apart in places):
-                    raise Refusal(Guard.BOUNDS, f"'{of.name}' goes backwards, or nothing shows that it does not")
-                self._reach(state, at, places, writes=name == "writes", some=True)
-        if of.returns == "void":
-            return Data.NOTHING
-        if of.returns not in TYPES or of.returns in self.data:
-            return Data.NUMBER
-        if of.returns == "bool":
-            return self._either(state, [Way()], [Way()])
-        return Int(self._chosen(state, limits[:1], limits[1:]) if limits else None, TYPES[of.returns])
+            value = self._value(state, argument)
+            if mark in ("*", "@"):
+                if not (isinstance(value, Ptr) and (value.type, value.stars) == (kind, 1)):
+                    raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{name}'")
+                env[name] = value._replace(type=value.operand.type) if mark == "@" else value
+            else:
+                env[name] = self._converted(state, value, kind, 0)
+        return env
+
+    def _wanted(self, state: State, within: State, of: Collective, condition: Term) -> None:
+        """Refuses a call of which nothing shows what its set wants."""
+        trusted, self.trusted = self.trusted, True  # it is the set's text that is read
+        otherwise = self._decide(within, condition)[1]
+        self.trusted, state.facts = trusted, within.facts
+        never = (any(self._prove(state, ZERO - fact - ONE) for fact in way.facts) for way in otherwise)
+        if not trusted and not all(never):
+            raise Refusal(Guard.BOUNDS, f"'{of.name}' wants what nothing shows here: {of.accesses}")
+
+    def _number_of(self, state: State, within: State, of: Collective, said: Term) -> Poly:
+        """A sentence's number; `size(p)` is how much p's operand has."""
+        if said[:2] == ("call", "size"):
+            operand = self._place_of(within, said[2][0]).operand
+            return operand.dims[0][0] if operand.dims else ZERO
+        trusted, self.trusted = self.trusted, True
+        value = self._value(within, said)
+        self.trusted, state.facts = trusted, within.facts
+        if isinstance(value, Int) and value.poly is not None:
+            return value.poly
+        if not trusted:
+            raise Refusal(Guard.BOUNDS, f"'{of.name}' is given a number of which nothing is known")
+        return ZERO
+
+    def _place_of(self, within: State, said: Term) -> Ptr:
+        trusted, self.trusted = self.trusted, True
+        at = self._value(within, said)
+        self.trusted = trusted
+        assert isinstance(at, Ptr), said
+        return at
+
+    def _lies(self, of: Collective, name: str, said: Term, at: Ptr, by: Sequence[Term]) -> None:
+        """Refuses an address of another kind of memory, or one that nothing shows to be such a multiple."""
+        if by:
+            bytes_ = by[0][1]
+            multiple = at.offset is not None and not any(factor % bytes_ for factor in at.offset.terms.values())
+            if not (self.trusted or (multiple and at.operand.aligned and at.operand.aligned % bytes_ == 0)):
+                raise Refusal(Guard.BOUNDS, f"'{of.name}' takes a multiple of {bytes_} bytes, which nothing shows here")
+        elif at.operand.shared != (name == "shared") or at.operand.flag:
+            kind = "the block's shared memory" if name == "shared" else "an operand's memory"
+            raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{text_of(said)}'")
+
+    def _thread(self, state: State, count: Poly) -> Poly:
+        """The number of one of so many threads."""
+        self.fresh += 1
+        thread = symbol(f"n#{self.fresh}")
+        self._counted(state, thread, count)
+        return thread
+
+    def _counted(self, state: State, thread: Poly, count: Poly) -> None:
+        (name,) = thread.symbols
+        self.places.add(name)
+        self.turns.add(name)
+        state.facts = state.facts.known([count - ONE - thread])
+        self.highest[thread] = (count.constant or 0) - 1
 
     def _declared_as(self, name: str) -> tuple[str, int]:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), ("", 0))
+
+
+def text_of(said: Term) -> str:
+    return str(said[1])
 
 
 @lru_cache(maxsize=512)

@@ -220,7 +220,7 @@ class Expressions(Collectives):
                 place = self._moved(state, pointer, index)
             case _:
                 raise Refusal(Guard.BOUNDS, "something else than a name or an element is assigned to")
-        if not isinstance(place, Ptr):
+        if not isinstance(place, Ptr) or place.type in self.addresses:
             raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
         self._reach(state, place, (), writes=True)
         return Data.NUMBER  # as an element holds it

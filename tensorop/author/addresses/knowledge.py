@@ -39,13 +39,14 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """The C types of a platform's numbers and vectors.
+    """The C types of a platform's numbers and vectors, and of numbers that are addresses.
 
     done: statements that were found harmless, what was known there, and what they give
     """
 
     data: frozenset[str]
     vectors: frozenset[str]
+    addresses: frozenset[str] = frozenset()
     done: dict[tuple[Statement, Facts, frozenset[str], tuple[Value | None, ...]], Value] = field(default_factory=dict)
 
     @staticmethod
@@ -54,8 +55,10 @@ class Names:
         collectives = [one for one in callables.values() if isinstance(one, Collective)]
         if collectives:  # a word of 32 bits holds two elements, and is no number
             data = frozenset({"float", primitives.element, "uint16_t", "uint32_t"})
-            said = {kind for one in collectives for kind in (one.returns, *(kind for kind, *_ in one.declared))}
-            return Names(data, frozenset(said) - data - TYPES.keys() - {"void"})
+            addresses = frozenset().union(*(one.addresses for one in collectives))
+            said = {kind for one in collectives for kind, _, mark in one.declared if mark != "*"}  # what locals may be
+            said |= {one.returns for one in collectives}
+            return Names(data, frozenset(said) - data - addresses - TYPES.keys() - {"void"}, addresses)
         unsigned = {f"u{name}" for name in elements if name.startswith("int")}
         vectors = {primitives.vector, primitives.compute_vector, primitives.storage_vector}
         return Names(frozenset({"float", "double", *elements, *unsigned}), frozenset(vectors))
@@ -79,11 +82,19 @@ class Knowledge:
     def __init__(self, primitives: Primitives, callables: Callables, names: Names) -> None:
         self.callables, self.names = callables, names
         self.data, self.vectors, self.predicate = names.data, names.vectors, primitives.predicate
+        self.addresses = names.addresses
         self.element = primitives.element
         self.types = {"compute": primitives.compute, "storage": primitives.storage, "pointer": primitives.element}
         self.fixed: int | None = None  # lanes, where they are a number
         self.strides: set[str] = set()
         self.given: set[str] = set()
+        self.promised: dict[str, Value] = {}  # what the function was given, whatever its names hold later
+        self.paces: set[str] = set()  # by what blocks go on
+        self.steps: dict[str, int] = {}  # what counts in steps, and of how many elements these are
+        self.made_of: dict[str, set[str]] = {}  # what primitives' numbers were made of
+        self.ranges: dict[str, tuple[tuple[str, int], int]] = {}  # symbols of locals that stay within a few numbers:
+        # whose they are, and how many numbers
+        self.told: dict[tuple[str, int], int] = {}  # of those that conditions ask about: of how many numbers
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
         self.places: set[str] = set()  # a thread's numbers within its block
@@ -96,6 +107,7 @@ class Knowledge:
         self.by_choice = 0  # how often that was looked up
         self.quotients: dict[str, tuple[Poly, Poly]] = {}
         self.quotient_of: dict[tuple[Poly, Poly], str] = {}
+        self.rest_of: dict[tuple[Poly, int], str] = {}  # names of what is left
         self.fresh = 0
         self.scopes: list[dict[str, tuple[str, int]]] = [{}]  # of each block the names it declares: type and stars
         self.breaks: list[tuple[int, list[State]]] = []  # how many blocks are around, and the ways out

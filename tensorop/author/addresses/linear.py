@@ -13,6 +13,7 @@ from functools import lru_cache
 Monomial = tuple[str, ...]  # of sorted names; () is the constant's
 Key = frozenset[tuple[Monomial, int]]
 
+_MANY = 3  # names whose limits alone are tried before all that is known of them
 _DEEPEST = 7  # facts that one proof adds up
 _STEPS = 400  # that one proof may try
 _MOST_KNOWN = 1 << 16
@@ -141,7 +142,7 @@ _PROVED: dict[tuple[frozenset[Key], Key], bool] = {}  # of facts, and what was a
 class Facts:
     """Polynomials that are known to be at least 0. Never changed; `known` gives one with more, the same each time."""
 
-    __slots__ = ("_about", "_bounded", "_chosen", "_more", "_proved", "facts")
+    __slots__ = ("_about", "_bounded", "_chosen", "_more", "_most", "_proved", "facts")
 
     def __init__(self, facts: tuple[Poly, ...] = ()) -> None:
         self.facts = facts
@@ -150,6 +151,7 @@ class Facts:
         self._more: dict[tuple[Poly, ...], Facts] = {}
         self._chosen: dict[tuple[frozenset[Monomial], bool], tuple[list[Poly], frozenset[Key]]] = {}
         self._about: dict[Monomial, list[Poly]] | None = None
+        self._most: dict[Monomial, int] | None = None
 
     def known(self, more: Iterable[Poly]) -> Facts:
         tight = tuple(fact for fact in map(tightened, more) if fact.constant is None or fact.constant < 0)
@@ -194,6 +196,10 @@ class Facts:
             return True
         found = self._proved.get(goal.key)
         if found is None:
+            less = self._less(goal)
+            if less is not None and self.prove(less):
+                self._proved[goal.key] = True
+                return True
             about = frozenset(goal.terms), abs(goal.terms.get((), 0)) >= _HUGE
             if (chosen := self._chosen.get(about)) is None:
                 facts = _tightest(self._relevant(goal))
@@ -207,6 +213,25 @@ class Facts:
                 _PROVED[key] = found
             self._proved[goal.key] = found
         return found
+
+    def _less(self, goal: Poly) -> Poly | None:
+        """A goal with numbers in the place of those names of which a fact says no more than what they are at most; None
+        where there are few."""
+        if (most := self._most) is None:
+            most = {}
+            for fact in self.facts:
+                match [*fact.terms.items()]:
+                    case [((), limit), (name, -1)] | [(name, -1), ((), limit)]:
+                        most[name] = min(limit, most.get(name, limit))
+                    case [(name, -1)] if name:
+                        most[name] = 0
+            self._most = most
+        names = [name for name, factor in goal.terms.items() if factor < 0 and name in most]
+        if len(names) < _MANY:
+            return None
+        terms = {name: factor for name, factor in goal.terms.items() if name not in names}
+        value = terms.get((), 0) + sum(goal.terms[name] * most[name] for name in names)
+        return Poly({**terms, (): value} if value else {name: factor for name, factor in terms.items() if name})
 
     def _relevant(self, goal: Poly) -> Iterator[Poly]:
         """Facts that have to do with a goal, however indirectly."""
@@ -277,7 +302,12 @@ class _Search:
             return False
         if negative:
             choices = min(
-                ([(monomial, fact) for fact in self.facts if fact.get(monomial, 0) < 0] for monomial in negative),
+                (
+                    [(monomial, fact) for fact in self.facts if fact.get(monomial, 0) < 0]
+                    for monomial in sorted(
+                        negative, key=len, reverse=True
+                    )  # products first: their facts have the rest too
+                ),
                 key=len,
             )
         else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from tree_sitter import Node
 
 from tensorop.author.addresses.expressions import Expressions
-from tensorop.author.addresses.knowledge import LANES, Refusal
+from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term, inner, statement, term
 from tensorop.author.addresses.values import (
@@ -32,6 +35,22 @@ from tensorop.author.addresses.values import (
     symbols_of,
 )  # fmt: skip
 from tensorop.author.gate import Guard
+
+_MOST_PASSES = 32  # through a loop's body, until what is assumed of its turns holds
+
+
+@dataclass
+class _Assumed:
+    """What is assumed of a loop's turns."""
+
+    turn: str  # the symbol of their number
+    loop: int  # where it begins
+    marks: Sequence[int]  # numbers that it says
+    steps: dict[str, Poly | None] = field(default_factory=dict)  # what each turn adds to a name
+    claimed: set[str] = field(default_factory=set)  # of these, those that do not wrap around
+    held: dict[str, Value] = field(default_factory=dict)  # what is no number, where a turn makes less of it
+    between: dict[str, tuple[int, int] | None] = field(default_factory=dict)  # limits of what turns change otherwise,
+    # None where there are none
 
 
 class Loops(Expressions):
@@ -61,49 +80,107 @@ class Loops(Expressions):
             of = said.of
             if said.wrong and not self.trusted:
                 raise Refusal(Guard.BOUNDS, said.wrong, condition)
-        steps: dict[str, Poly | None] = {}
-        for part in (*_parts(of), *_parts(term(update) if update is not None else None), *_direct(body)):
-            self._guess(state, part, steps)
         self.fresh += 1
-        turn = f"t#{self.fresh}"
-        self.turns.add(turn)
-        held: dict[str, Value] = {}  # what is no number, where a turn makes less of it
-        claimed = {name for name in steps if self._whole(state, state.env[name], most=KEPT)}
-        for _ in range(16):
-            head = self._head(state, steps, claimed, turn)
-            head.env.update(held)
+        assumed = _Assumed(f"t#{self.fresh}", node.start_byte, _marks(node))
+        self.turns.add(assumed.turn)
+        for part in (*_parts(of), *_parts(term(update) if update is not None else None), *_direct(body)):
+            self._guess(state, part, assumed.steps)
+        assumed.claimed |= {name for name in assumed.steps if self._whole(state, state.env[name], most=KEPT)}
+
+        def passed() -> tuple[list[State], bool]:
+            """One turn by what is assumed, and whether that had to change."""
+            head = self._head(state, assumed)
             before = dict(head.env)
-            exits, ends = self._turn(node, state, head, of, body, update, turn)
-            again = False
-            for end in ends:
-                for name, value in before.items():
-                    now = end.env.get(name)
-                    expected = next_turn(value, turn)
-                    if now == expected and name not in claimed:
-                        continue
-                    if isinstance(value, (Data, Part, Pred)):
-                        weaker = self._weaker(state, value, now, first=name not in held)
-                        if weaker != value:
-                            held[name], again = weaker, True
-                        continue
-                    if now == expected:
-                        if not self._whole(end, now, most=KEPT):
-                            claimed.discard(name)
-                            again = True
-                        continue
-                    if nothing_known(value):
-                        continue
-                    step = step_between(value, now, turn)
-                    # once by what a turn was seen to change, then nothing is known of it
-                    steps[name] = None if name in steps or step is None or step.symbols - symbols_of(state) else step
-                    if steps[name] is not None and self._whole(state, state.env[name], most=KEPT):
-                        claimed.add(name)
-                    else:
-                        claimed.discard(name)
-                    again = True
+            exits, ends = self._turn(node, state, head, of, body, update, assumed.turn)
+            changes = [self._revised(state, assumed, before, end) for end in ends]
+            return exits, any(changes)
+
+        again_known = False
+        stacks: tuple[list[Any], ...] = self.scopes, self.breaks, self.continues
+        depths = [len(stack) for stack in stacks]
+        for _ in range(_MOST_PASSES):
+            asked = self._asked()
+            try:
+                exits, again = passed()
+            except Refusal:  # perhaps of what is not so when more is known of the turns
+                for stack, depth in zip(stacks, depths, strict=True):
+                    del stack[depth:]
+                if again_known or self.trusted or not self.places or not self._assumed_at_last(passed):
+                    raise
+                again_known = again = True
             if not again:
                 return exits
+            self.asked, self.together, self.told, self.divided = asked  # by turns that are not so
         raise Refusal(Guard.BOUNDS, "a loop changes its counters in ways that nothing is known of", node)
+
+    def _asked(self) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int]:
+        return dict(self.asked), dict(self.together), dict(self.told), self.divided
+
+    def _assumed_at_last(self, passed: Callable[[], tuple[list[State], bool]]) -> bool:
+        """Goes through turns, whatever they reach, until what is assumed holds; whether it had to change."""
+        stacks: tuple[list[Any], ...] = self.scopes, self.breaks, self.continues
+        depths = [len(stack) for stack in stacks]
+        self.trusted, changed = True, False
+        try:
+            for _ in range(_MOST_PASSES):
+                if not passed()[1]:
+                    return changed
+                changed = True
+        except Refusal:
+            pass
+        finally:
+            self.trusted = False
+            for stack, depth in zip(stacks, depths, strict=True):
+                del stack[depth:]
+        return False
+
+    def _revised(self, state: State, assumed: _Assumed, before: Mapping[str, Value], end: State) -> bool:
+        """Assumes less, by how a turn changed its names; whether that was necessary."""
+        again = False
+        for name, value in before.items():
+            now = end.env.get(name)
+            expected = next_turn(value, assumed.turn)
+            if now == expected and name not in assumed.claimed:
+                continue
+            if isinstance(value, (Data, Part, Pred)):
+                weaker = self._weaker(state, value, now, first=name not in assumed.held)
+                if weaker != value:
+                    assumed.held[name], again = weaker, True
+            elif now == expected:
+                if not self._whole(end, now, most=KEPT):
+                    assumed.claimed.discard(name)
+                    again = True
+            elif name in assumed.between:
+                limits = assumed.between[name]
+                assumed.between[name] = wider = limits and self._wider(end, now, limits, assumed.marks)
+                again = again or wider != limits
+            elif not nothing_known(value):
+                self._other_step(state, assumed, name, step_between(value, now, assumed.turn))
+                again = True
+        return again
+
+    def _other_step(self, state: State, assumed: _Assumed, name: str, step: Poly | None) -> None:
+        """Once by what a turn was seen to change, then within limits, then nothing is known of it."""
+        if name in assumed.steps or (step is not None and step.symbols - symbols_of(state)):
+            step = None
+        assumed.steps[name] = step
+        if step is not None and self._whole(state, state.env[name], most=KEPT):
+            assumed.claimed.add(name)
+        else:
+            assumed.claimed.discard(name)
+        if step is None and self.places:
+            assumed.between[name] = self._wider(state, state.env[name], (0, -1), assumed.marks)
+
+    def _wider(
+        self, state: State, value: Value | None, limits: tuple[int, int], marks: Sequence[int]
+    ) -> tuple[int, int] | None:
+        """Limits within which this number is too, by numbers that the loop says; None where there are none such."""
+        if not isinstance(value, Int) or value.poly is None:
+            return None
+        least, most = limits
+        low = next((low for low in (0, -1) if low <= least and self._prove(state, value.poly - number(low))), None)
+        high = next((high for high in marks if high >= most and self._prove(state, number(high) - value.poly)), None)
+        return None if low is None or high is None else (low, high)
 
     def _weaker(self, state: State, value: Value, now: Value | None, *, first: bool) -> Value:
         """What a name that is no number holds in any turn: as before the loop, or as a turn leaves it."""
@@ -142,29 +219,40 @@ class Loops(Expressions):
                 return None if a is None or b is None else ring(operator, a, b)
         return None
 
-    def _head(self, state: State, steps: Mapping[str, Poly | None], claimed: set[str], turn: str) -> State:
+    def _head(self, state: State, assumed: _Assumed) -> State:
         """Where turn number t begins, whichever it is."""
         head = state.copy()
-        t = symbol(turn)
+        t = symbol(assumed.turn)
         facts = []
-        for name, step in steps.items():
+        for name, step in assumed.steps.items():
+            claimed = name in assumed.claimed
             match state.env[name]:
+                case Int(_, kind) if (limits := assumed.between.get(name)) is not None:
+                    low, high = limits
+                    made = f"{name}@{assumed.turn}"
+                    self.ranges[made] = (name, assumed.loop), high - low + 1
+                    head.env[name] = Int(symbol(made) + number(low), kind)
+                    facts.append(number(high - low) - symbol(made))
                 case Int(poly, kind):
                     now = None if poly is None or step is None else poly + t * step
-                    if name not in claimed and kind != SIZE:
+                    if not claimed and kind != SIZE:
                         now = None
                     head.env[name] = Int(now, kind)
-                    if now is not None and name in claimed:
+                    if now is not None and claimed:
                         low, high = limits_of(kind, KEPT)
+                        grows = step is not None and min(step.terms.values(), default=0) >= 0
+                        if self.places and grows and poly is not None and self._prove(state, poly):
+                            low = 0  # as it was before the first turn
                         facts += [now - number(low), number(high) - now]
                 case Ptr(operand, offset, kind, stars):
                     moved = None if offset is None or step is None else offset + t * step
                     head.env[name] = Ptr(operand, moved, kind, stars)
-                    if moved is not None and name in claimed:
+                    if moved is not None and claimed:
                         facts += [moved, number(KEPT) - moved]
                 case _:
                     pass
         head.facts = state.facts.known(self._known(fact, state) for fact in facts)
+        head.env.update(assumed.held)
         return head
 
     def _turn(
@@ -242,6 +330,12 @@ class Loops(Expressions):
         env = {name: replaced(value, turn, count) for name, value in exit_.env.items()}
         later = [fact.replaced(turn, count) for fact in exit_.facts.facts[len(before.facts.facts) :]]
         return State(env, before.facts.known(later), exit_.ones)
+
+
+def _marks(node: Node) -> list[int]:
+    """Numbers that a loop says, and those before them."""
+    said = {int(one) for one in re.findall(rb"(?<![\w.])\d{1,3}(?![\w.])", node.text or b"")}
+    return sorted({-1, 0, *said, *(one - 1 for one in said)})
 
 
 def _parts(of: Term | None) -> Iterable[Term]:

@@ -38,9 +38,9 @@ class Machine(Loops):
         state = State({}, Facts.none())
         for name, stars, kind in parameters(function):
             self.scopes[0][name] = kind, stars
-            if stars:
-                operand = self.operands[name] = Operand(name, kind, stars, None, False)
-                state.env[name] = Ptr(operand, ZERO, kind, stars)
+            if stars or kind in self.addresses:
+                operand = self.operands[name] = Operand(name, kind, max(stars, 1), None, False)
+                state.env[name] = Ptr(operand, ZERO, kind, operand.stars)
             elif kind in TYPES and kind not in self.data:
                 self.given.add(name)
                 state.env[name] = Int(symbol(name), TYPES[kind])
@@ -75,18 +75,25 @@ class Machine(Loops):
 
         A last number: how many elements there are beyond, where a vector may end that begins within.
         `counts(thread, n)`: the number of a thread of n, as a counter. `shared(p)`: it is the block's own memory.
+        `aligned(p, n)`: it begins at a multiple of n bytes. `paces(step)`: by what blocks go on, as lanes are.
+        `steps(k, n)`: k counts in steps of n elements.
         """
         state.env[LANES] = Int(symbol(LANES), SIZE)
         for name, args in sentences(said):
             if name == "counts":
-                self.places.add(args[0][1])
-                self.turns.add(args[0][1])
-                thread, count = self._poly(state, args[0]), self._poly(state, args[1])
-                state.facts = state.facts.known([count - ONE - thread])
-                self.highest[thread] = (count.constant or 0) - 1
+                self._counted(state, self._poly(state, args[0]), self._poly(state, args[1]))
                 continue
             if name == "shared":
                 self.operands[args[0][1]].shared = True
+                continue
+            if name == "aligned":
+                self.operands[args[0][1]].aligned = self._poly(state, args[1]).constant or 0
+                continue
+            if name == "steps":
+                self.steps[args[0][1]] = self._poly(state, args[1]).constant or 1
+                continue
+            if name == "paces":
+                self.paces.add(args[0][1])
                 continue
             if name == "holds":
                 match args[0]:
@@ -113,6 +120,7 @@ class Machine(Loops):
         if len(_OPERANDS) > _MOST_DONE:
             _OPERANDS.clear()
         del state.env[LANES]
+        self.promised = {name: state.env[name] for name in self.given}
 
     def _stride(self, state: State, stride: Term) -> str:
         poly = self._poly(state, stride)

@@ -17,7 +17,7 @@ class Memory(Knowledge):
     """What may be read and written."""
 
     def _loaded(self, state: State, value: Value) -> Value:
-        if not isinstance(value, Ptr):
+        if not isinstance(value, Ptr) or value.type in self.addresses:
             raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
         self._reach(state, value, (), writes=False)
         if value.stars > 1:

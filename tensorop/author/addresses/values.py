@@ -49,7 +49,7 @@ class Operand:
     dims: of each dimension its extent and the symbol of its stride, "" for 1
     room: elements behind, where a vector may end that begins within; of: what its pointers point to
     flag: of a local array, the name under which states keep whether it was written
-    shared: memory of a block of threads
+    shared: memory of a block of threads; aligned: its first byte is a multiple of so many, 0 where nobody says
     """
 
     name: str
@@ -59,12 +59,13 @@ class Operand:
     writes: bool
     flag: str = ""
     shared: bool = False
+    aligned: int = 0
     room: Poly = ZERO
     of: Operand | None = None
 
     @property
     def key(self) -> Hashable:
-        own = self.name, self.type, self.stars, self.dims, self.writes, self.shared, self.room
+        own = self.name, self.type, self.stars, self.dims, self.writes, self.shared, self.aligned, self.room
         return *own, self.of.key if self.of else None
 
 
