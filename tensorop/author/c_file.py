@@ -40,7 +40,7 @@ def template_text(text: str, names: Iterable[str], origin: str) -> str:
     if last is None:
         raise SpecError(f"{origin}: line {first + 1}: the head has no closing line '{CLOSES}'", hint=_EXAMPLE)
     head = "\n".join(["---", *lines[first + 1 : last], "---"])
-    tunables = frontmatter.template(f"{head}\n;\n", origin).head.tunables
+    tunables = frontmatter.template(f"{head}\n;\n", origin)[0].tunables
     return f"{head}\n{_plain(chr(10).join(lines[last + 1 :]), {*TYPES, *names, *tunables})}"
 
 

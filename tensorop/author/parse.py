@@ -36,14 +36,13 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
         text.encode()
     except UnicodeEncodeError as error:
         raise SpecError(f"{origin}: half of a character at {error.start}, which no encoding has") from None
-    parts = frontmatter.template(text, origin)
-    head = parts.head
+    head, body = frontmatter.template(text, origin)
     own: dict[str, Any] = {
         "operator": operator,
         "name": name,
         "author": author,
         "strategy": " ".join(head.strategy.split()),
-        "text": parts.body,
+        "text": body,
         "tunables": {tunable: tuple(values) for tunable, values in head.tunables.items()},
         "seed_configurations": tuple(Point.of(start) for start in head.seed_configurations),
     }

@@ -22,6 +22,7 @@ from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
+from tensorop.model.record import BrokenRule, rule
 from tensorop.render import instantiate, prior
 from tensorop.space import problems
 from tensorop.specs import operators, products
@@ -64,49 +65,41 @@ def prompts(operator: Operator) -> tuple[Path, ...]:
 
 def _product(operator: Operator) -> None:
     spec = products.load(operator)
-    own = operator.folder / products.FOLDER
     folders = (*operator.templates, paths.native_dir())
-    first = next(iter(spec.libraries.values()))
+    name, first = next(iter(spec.libraries.items()))
     named = {
         "headers": spec.headers,
         "private": spec.private,
         "kernel": (spec.kernel,),
         "dtype": spec.dtype,
-        **{f"libraries.{name}.sources": one.sources for name, one in spec.libraries.items()},
+        **{f"libraries.{library}.sources": one.sources for library, one in spec.libraries.items()},
     }
-    for key, names in named.items():
-        for name in names:
-            if not any((folder / products.FOLDER / f"{name}.j2").is_file() for folder in folders):
-                raise SpecError(f"{own / 'product.yaml'}: key '{key}': expected a file of product/, {name}.j2 is none")
-    if not any((folder / f"{spec.driver}.j2").is_file() for folder in operator.templates):
-        raise SpecError(
-            f"{own / 'product.yaml'}: key 'driver': expected a file beside product/, {spec.driver}.j2 is none"
-        )
-    if lacking := [dtype for dtype in operator.dtypes if not {dtype, "all"} & first.names.keys()]:
-        name = next(iter(spec.libraries))
-        raise SpecError(
-            f"{own / 'product.yaml'}: key 'libraries.{name}.names': expected the functions of each dtype, none are of "
-            f"{lacking[0]}"
-        )
+    with _at(f"{operator.folder / products.FOLDER / 'product.yaml'}"):
+        for key, files in named.items():
+            for file in files:
+                there = any((folder / products.FOLDER / f"{file}.j2").is_file() for folder in folders)
+                rule(there, f"key '{key}': expected a file of product/, {file}.j2 is none")
+        there = any((folder / f"{spec.driver}.j2").is_file() for folder in operator.templates)
+        rule(there, f"key 'driver': expected a file beside product/, {spec.driver}.j2 is none")
+        for dtype in operator.dtypes:
+            expected = f"expected the functions of each dtype, none are of {dtype}"
+            rule({dtype, "all"} & first.names.keys(), f"key 'libraries.{name}.names': {expected}")
 
 
 def _binding(operator: Operator) -> None:
-    file, module = operator.folder / "binding.py", operators.binding(operator)
-    for name in ("declarations", "bind"):
-        if not callable(getattr(module, name, None)):
-            raise SpecError(f"{file}: expected a function '{name}', got none")
-    try:
-        text = module.declarations(operator.dtypes)
-        cffi.FFI().cdef(text)
-    except Exception as error:
-        raise SpecError(f"{file}: function 'declarations': {type(error).__name__}: {error}") from error
-    known = {
-        name for one in products.load(operator).libraries.values() for names in one.names.values() for name in names
-    }
-    if strange := [name for name in re.findall(r"\b(tensorop_\w+)\s*\(", text) if name not in known]:
-        raise SpecError(
-            f"{file}: function 'declarations': expected functions that product.yaml names, got '{strange[0]}'"
-        )
+    module, libraries_made = operators.binding(operator), products.load(operator).libraries.values()
+    known = {name for one in libraries_made for names in one.names.values() for name in names}
+    with _at(f"{operator.folder / 'binding.py'}"):
+        for name in ("declarations", "bind"):
+            rule(callable(getattr(module, name, None)), f"expected a function '{name}', got none")
+        try:
+            text = module.declarations(operator.dtypes)
+            cffi.FFI().cdef(text)
+        except Exception as error:
+            rule(False, f"function 'declarations': {type(error).__name__}: {error}")
+        for name in re.findall(r"\b(tensorop_\w+)\s*\(", text):
+            expected = f"expected functions that product.yaml names, got '{name}'"
+            rule(name in known, f"function 'declarations': {expected}")
 
 
 def _controls(operator: Operator) -> None:
@@ -139,18 +132,19 @@ def _oracle(operator: Operator, dtype: str) -> None:
         held = {buffer.name: buffer.data for buffer in call.buffers}
         left = {}
         for name, (want, bound) in reference.expected(problem, call).items():
-            if not np.isfinite(bound[np.isfinite(want)]).all():
-                raise SpecError(f"{file}: method 'expected': output '{name}': expected finite bounds ({problem.label})")
+            with _at(f"{file}: method 'expected': output '{name}'"):
+                rule(np.isfinite(bound[np.isfinite(want)]).all(), f"expected finite bounds ({problem.label})")
             stored = reference.operands[name].number(dtype).encoded(want)
             left[name] = reference.stored(problem, name, stored, held[name])
         judged = reference.judge(problem, call, left)
-        if not judged.ok:
-            raise SpecError(f"{file}: method 'expected': its own result, rounded, is refused: {judged.message}")
+        with _at(f"{file}: method 'expected'"):
+            rule(judged.ok, f"its own result, rounded, is refused: {judged.message}")
         reference.alternated(problem, call, rng)
         reference.counted(problem, call, rng)
     cases = reference.quick_grid(dtype, reference.CONTROL_TILE, rng)
-    if not isinstance(cases, Sequence) or not cases or not all(isinstance(case, Case) for case in cases):
-        raise SpecError(f"{file}: method 'quick_grid': expected some cases, got {cases!r:.80}")
+    some = isinstance(cases, Sequence) and cases and all(isinstance(case, Case) for case in cases)
+    with _at(f"{file}: method 'quick_grid'"):
+        rule(some, f"expected some cases, got {cases!r:.80}")
     for case in cases:
         with _at(f"{file}: method 'quick_grid': {case.label}"):
             reference.call(case.problem, rng, case.distribution, case.placement, start=case.start)
@@ -188,14 +182,13 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
     blocked = Variant(kernel, Point.of({name: full[name] for name in operator.blocking.values}))
     with _at(f"{_yaml(operator)}: key 'micro'"):
         alone = micro_problem(operator, platform, blocked, platform.vlens[0])
-        if wrong := operator.shapes.wrong(tuple(alone.sizes.values())):
-            raise SpecError(f"expected a shape of the operator, got {alone.label}: {wrong}")
+        wrong = operator.shapes.wrong(tuple(alone.sizes.values()))
+        rule(not wrong, f"expected a shape of the operator, got {alone.label}: {wrong}")
     rows = [problems.features(operator, problems.of(operator, dtype, s)) for s in operator.suites[operator.usual]]
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    if below := next((name for name, values in columns.items() if values.min() < 0), None):
-        raise SpecError(
-            f"{_yaml(operator)}: key 'features.{below}': expected numbers from 0, got {columns[below].min()}"
-        )
+    for name, values in columns.items():
+        with _at(f"{_yaml(operator)}: key 'features.{name}'"):
+            rule(values.min() >= 0, f"expected numbers from 0, got {values.min()}")
     if operator.costs.terms:
         costs.terms(operator, platform, dtype, blocked, columns)
     if operator.direct is not None:
@@ -208,6 +201,8 @@ def _at(place: str) -> Iterator[None]:
         yield
     except SpecError as error:
         raise SpecError(f"{place}: {error.message}", hint=error.hint) from None
+    except BrokenRule as error:
+        raise SpecError(f"{place}: {error}") from None
     except (ArithmeticError, KeyError, TypeError, ValueError) as error:
         raise SpecError(f"{place}: {type(error).__name__}: {error}") from None
 

@@ -11,10 +11,14 @@ from pydantic.dataclasses import dataclass
 R = TypeVar("R")
 
 
+class BrokenRule(ValueError):
+    """A rule that does not hold, in words."""
+
+
 def rule(holds: object, text: str) -> None:
-    """What a schema cannot say of a record. Raises ValueError with the rule where it does not hold."""
+    """What a schema cannot say of a record. Raises BrokenRule where it does not hold."""
     if not holds:
-        raise ValueError(text)
+        raise BrokenRule(text)
 
 
 Whole = Annotated[int, Field(strict=True, ge=0)]  # no text of digits, no boolean

@@ -185,14 +185,10 @@ def _drop(wish: bytes) -> None:
 
 def _ask(way: socket.socket, descriptor: int, wish: bytes) -> None:
     """Sends a descriptor and a file that holds the wish. Nobody hears it where the process has ended."""
-    file = os.memfd_create("wish")
-    try:
-        with open(file, "wb", closefd=False) as stream:
-            stream.write(wish)
-        with contextlib.suppress(OSError):
-            socket.send_fds(way, [b"!"], [descriptor, file])
-    finally:
-        os.close(file)
+    with open(os.memfd_create("wish"), "wb") as file, contextlib.suppress(OSError):
+        file.write(wish)
+        file.flush()
+        socket.send_fds(way, [b"!"], [descriptor, file.fileno()])
 
 
 def _open(way: socket.socket) -> bool:

@@ -5,8 +5,6 @@ Such a text may be a stranger's: the head is short, has no anchors, and its keys
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pydantic import Field
 
 from tensorop.errors import SpecError
@@ -32,16 +30,8 @@ class TemplateHead(Record):
     model: dict[str, str] = Field(default_factory=dict, max_length=32)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The head, checked, and what follows it."""
-
-    head: TemplateHead
-    body: str
-
-
-def template(text: str, origin: str) -> Parts:
-    """Takes a template's text apart. Raises SpecError naming origin, key and what was expected."""
+def template(text: str, origin: str) -> tuple[TemplateHead, str]:
+    """The head of a template's text, and what follows it. Raises SpecError naming origin, key and what was expected."""
     lines = text.replace("\r\n", "\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
     lines = lines[first:]
@@ -54,4 +44,4 @@ def template(text: str, origin: str) -> Parts:
     if len(head) > MAX_HEAD:
         raise SpecError(f"{origin}: the head has {len(head)} characters; at most {MAX_HEAD} are read")
     data = yamltext.parse(head, origin, aliases=False)
-    return Parts(yamlfile.validate(TemplateHead, data, origin), "\n".join(lines[end + 1 :]))
+    return yamlfile.validate(TemplateHead, data, origin), "\n".join(lines[end + 1 :])
