@@ -26,7 +26,8 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     more = {
         "platform": f" Known: {', '.join(catalog.names('platforms', plugins))}.",
         "dtypes": f" {name} has {', '.join(operator.dtypes)}.",
-        "shapes": f" Suites: {', '.join(operator.suites)}; shapes are {operator.shapes.help}, e.g. {example}.",
+        "shapes": f" Suites: {', '.join(operator.suites)}; shapes are {operator.shapes.help}, e.g. {example}."
+        f"  [default: {operator.usual}]",
         "tuner": f" Known: {', '.join(catalog.names('tuners', plugins))}.",
     }
     names = {option.name or of: of for of, (_, option) in Job.options().items()}  # click's of the job's
