@@ -61,7 +61,7 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
     except JobError as error:
         yield Line(False, "calibration", str(error))
         return
-    record = fitting.calibration(platform, model, core, clocked, fitted, absent, verdicts)
+    record = fitting.calibration(platform, model, fitting.BoardFigures(core, clocked, absent, verdicts), fitted)
     path = folder / f"calibration-{platform.name}.yaml"
     try:
         path.write_text(constants.text(record), encoding="utf-8")

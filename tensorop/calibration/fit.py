@@ -30,6 +30,7 @@ _MOVES = 0.02  # a constant is determined when its range moves some figure by mo
 _OUTLIER = 1.0  # |log(modelled / measured)| beyond which a figure no longer pulls harder
 
 Vector = NDArray[np.float64]
+_Tried = tuple[tuple[int, float], Vector, float]  # a coordinate and where it was tried; log cycles; their cost
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def fit(
         moves = [(i, x) for i in known for x in space.near(at, i, step)]
         rows = evaluate([space.scenario(at, {i: x}) for i, x in moves], few)
         costs = misses(rows).mean(axis=1)
-        tries = _together(space, at, here, aim, moves, rows, costs)
+        tries = space.together(at, here, aim, list(zip(moves, rows, costs, strict=True)))
         together = evaluate([space.scenario(t, {}) for t in tries], few)
         places = [*(_moved(at, i, x) for i, x in moves), *tries]
         all_rows = np.concatenate([rows, together])
@@ -119,16 +120,19 @@ def fit(
     )
 
 
-def calibration(
-    platform: Platform,
-    model: BoardModel,
-    core: Core,
-    clocked: Mapping[str, ClockedBenchmark],
-    found: FittedModel,
-    absent: Mapping[str, str],
-    alternatives: Mapping[str, str],
-) -> Calibration:
-    """The file's record. alternatives: name -> what the board says of it."""
+@dataclass(frozen=True)
+class BoardFigures:
+    """What a board took."""
+
+    core: Core
+    clocked: Mapping[str, ClockedBenchmark]  # by benchmark
+    absent: Mapping[str, str]  # benchmark -> why it has no figure
+    alternatives: Mapping[str, str]  # of the model -> what the board says of it
+
+
+def calibration(platform: Platform, model: BoardModel, taken: BoardFigures, found: FittedModel) -> Calibration:
+    """The file's record."""
+    core = taken.core
     constants = {}
     for key, item in model.assumed().items():
         was = 1.0 if isinstance(item, Cycles) else item.value
@@ -142,7 +146,7 @@ def calibration(
             "determined": key in found.determined,
         }
     figures = {}
-    for name, c in clocked.items():
+    for name, c in taken.clocked.items():
         modelled = {"measured": c.cycles, "before": found.before[name], "after": found.after[name]}
         figures[name] = _rounded({"ns": c.ns, "mhz": c.mhz, "spread": c.spread, **modelled})
     board: dict[str, object] = {"cpu": core.label, "arch": core.arch, "kernel": core.kernel, "libc": core.libc}
@@ -160,8 +164,8 @@ def calibration(
             "constants": constants,
             "residual": _rounded(residual),
             "figures": figures,
-            "absent": absent,
-            "alternatives": alternatives,
+            "absent": taken.absent,
+            "alternatives": taken.alternatives,
         }
     )
 
@@ -196,6 +200,29 @@ class _Space:
             return (float(at[i] < 0.5),)
         return tuple(x for x in {max(at[i] - step, 0.0), min(at[i] + step, 1.0)} if x != at[i])
 
+    def together(self, at: Vector, here: Vector, aim: Vector, tried: Sequence[_Tried]) -> list[Vector]:
+        """Damped least-squares steps over the slopes seen, and each coordinate where it alone was best."""
+        slopes = np.zeros((len(at), len(here)))
+        seen = np.zeros(len(at))
+        best = at.copy()
+        alone = float((np.minimum(np.abs(here - aim), _OUTLIER) ** 2).mean())
+        least = np.full(len(at), alone)
+        for (i, x), row, cost in tried:
+            if not self.switch(i):
+                slopes[i] += (row - here) / (x - at[i])
+                seen[i] += 1
+            if cost < least[i]:
+                least[i], best[i] = cost, x
+        slopes /= np.maximum(seen, 1)[:, None]
+        gap = np.clip(aim - here, -_OUTLIER, _OUTLIER)
+        tries = [best]
+        normal, right = slopes @ slopes.T, slopes @ gap
+        for damping in _DAMPING:
+            delta = np.linalg.solve(normal + damping * (np.eye(len(at)) * max(normal.max(), 1e-9)), right)
+            for share in (1.0, 0.5):
+                tries.append(np.clip(at + share * delta, 0.0, 1.0))
+        return tries
+
     def _range(self, key: str) -> tuple[float, float]:
         low, high = self.items[key].low, self.items[key].high
         assert low is not None
@@ -211,38 +238,6 @@ def _moved(at: Vector, i: int, x: float) -> Vector:
     out = at.copy()
     out[i] = x
     return out
-
-
-def _together(
-    space: _Space,
-    at: Vector,
-    here: Vector,
-    aim: Vector,
-    moves: Sequence[tuple[int, float]],
-    rows: Vector,
-    costs: Vector,
-) -> list[Vector]:
-    """Damped least-squares steps over the slopes seen, and each coordinate where it alone was best."""
-    slopes = np.zeros((len(at), len(here)))
-    seen = np.zeros(len(at))
-    best = at.copy()
-    alone = float((np.minimum(np.abs(here - aim), _OUTLIER) ** 2).mean())
-    least = np.full(len(at), alone)
-    for (i, x), row, cost in zip(moves, rows, costs, strict=True):
-        if not space.switch(i):
-            slopes[i] += (row - here) / (x - at[i])
-            seen[i] += 1
-        if cost < least[i]:
-            least[i], best[i] = cost, x
-    slopes /= np.maximum(seen, 1)[:, None]
-    gap = np.clip(aim - here, -_OUTLIER, _OUTLIER)
-    tries = [best]
-    normal, right = slopes @ slopes.T, slopes @ gap
-    for damping in _DAMPING:
-        delta = np.linalg.solve(normal + damping * (np.eye(len(at)) * max(normal.max(), 1e-9)), right)
-        for share in (1.0, 0.5):
-            tries.append(np.clip(at + share * delta, 0.0, 1.0))
-    return tries
 
 
 def _round(value: float) -> float:

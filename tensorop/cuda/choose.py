@@ -45,7 +45,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServingFamily:
     """Configurations of a family that serve a layout: those that swap, of the layout as they compute it."""
 
     family: Family
@@ -61,7 +61,7 @@ class Layout:
 
     a_along_m: int
     b_along_k: int
-    parts: tuple[Served, ...]
+    parts: tuple[ServingFamily, ...]
 
     @staticmethod
     def of(templates: Sequence[KernelTemplate], device: Mapping[str, int], a_along_m: int, b_along_k: int) -> Layout:
@@ -69,10 +69,10 @@ class Layout:
         for template in templates:
             here = Family(template, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k})
             swaps = here.grid.get("swap", np.zeros(here.size))
-            parts.append(Served(here, np.flatnonzero(swaps == 0)))
+            parts.append(ServingFamily(here, np.flatnonzero(swaps == 0)))
             if swaps.any():  # C' = B' A': what is stored along K still is
                 across = Family(template, {**device, "a_along_m": 1 - b_along_k, "b_along_k": 1 - a_along_m})
-                parts.append(Served(across, np.flatnonzero(across.grid["swap"] != 0)))
+                parts.append(ServingFamily(across, np.flatnonzero(across.grid["swap"] != 0)))
         return Layout(a_along_m, b_along_k, tuple(part for part in parts if part.numbers.size))
 
     def candidate(self, place: int) -> Candidate:

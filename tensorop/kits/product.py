@@ -46,7 +46,6 @@ class KitResult:
     """What a kit brought back, held against its product."""
 
     kept: KeptKit  # as the product keeps it
-    started: int  # how often
     unmeasured: int  # problems without a figure
     cases: int  # calls that were verified
 

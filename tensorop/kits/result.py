@@ -37,7 +37,7 @@ def read(path: Path, product: KitProduct) -> KitResult:
         raise JobError(f"{path} has no figure: nothing could be timed there", hint=RUN_AGAIN)
     cases = sum(row.cases for row in found.rows if row.kind == "verify")
     own = KeptKit(kit=found.head.kit, machine=machine, date=found.rows[-1].date, rows=kept)
-    return KitResult(own, len(found.machines), len(timed) - len(kept), cases)
+    return KitResult(own, len(timed) - len(kept), cases)
 
 
 def _of_product(path: Path, head: KitHead, digest: str, root: Path) -> None:

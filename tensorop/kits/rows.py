@@ -124,7 +124,7 @@ class DeviceProblem(_Line):
     batch: _Size
 
 
-class Arm(_Kept):
+class TimedArm(_Kept):
     """A variant, or an answer of the baseline, with its rounds in us, or why it has none."""
 
     variant: _Number | None = None
@@ -137,14 +137,14 @@ class DeviceTiming(KitRow):
     """A timing of a device's kit, however it ended."""
 
     of: DeviceProblem  # type: ignore[assignment]
-    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)] = []
+    arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)] = []
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
 
 
 class TimedOnDevice(DeviceTiming):
     """One with figures."""
 
-    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)]
+    arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)]
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)]
     mhz: _Figure
     watts: _Figure
@@ -166,7 +166,7 @@ class KeptOnDevice(KeptRow):
     """Of a device's kit."""
 
     of: DeviceProblem
-    arms: Annotated[list[Arm], Field(max_length=_MOST_ARMS)]
+    arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)]
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
 
 
