@@ -246,10 +246,7 @@ class Evaluator:
         return self.operator.reference.kernel_grid(self.run.dtype, full, lanes, reads, masked, self.run.seed.stream(0))
 
     def measure(self, trial: Trial, prepared: Prepared) -> TrialResult:
-        """Verifies on the quick grid, then measures. A kernel that is found wrong is never measured.
-
-        A board that stays away is no fault of the candidate: LOST.
-        """
+        """Verifies on the quick grid, then measures where nothing is wrong. A board that stays away: LOST."""
         clock = StageClock(prepared.seconds)
         try:
             with self.target.one() as target:
@@ -361,9 +358,7 @@ class Evaluator:
 
     def _problems(self, variant: Variant) -> tuple[Problem, ...]:
         """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
-        if not self._micro:
-            return self.run.problems
-        return (self._micro_problem(variant, 0),)
+        return (self._micro_problem(variant, 0),) if self._micro else self.run.problems
 
     def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
         if self._micro:
@@ -400,6 +395,6 @@ class Evaluator:
         facts = {**full, **variant.template.read_facts}
         elements = self.operator.reference.workspace(problem, facts, lanes, self._formats.group)
         if not isinstance(elements, Integral) or elements < 0:
-            file = self.operator.folder / "reference.py"
-            raise SpecError(f"{file}: method 'workspace': expected a number of elements, got {elements!r:.80}")
+            got = f"method 'workspace': expected a number of elements, got {elements!r:.80}"
+            raise SpecError(f"{self.operator.folder / 'reference.py'}: {got}")
         return int(elements)
