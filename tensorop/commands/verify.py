@@ -21,7 +21,6 @@ from tensorop.target import Target
 from tensorop.verify import controls, grid
 from tensorop.verify.answers import Answers
 from tensorop.verify.subject import Subject
-from tensorop.verify.threads import verify_threads
 
 THREADS = (2, 4)
 CALL_TIMEOUT_S = 120.0
@@ -123,7 +122,7 @@ class _Judge:
         vlen = self.target.verify_vlens[0]
         tile = self._tile(self._variants(dtype)[0], dtype, vlen)
         cases = self.opened.operator.reference.thread_grid(dtype, tile, self.seed.stream(8, vlen))
-        verdicts = verify_threads(
+        verdicts = grid.verify_threads(
             self.opened.operator, lambda count: self._subject(dtype, count), cases, counts, vlen, self.seed
         )
         return [dataclasses.replace(verdict, dtype=dtype) for verdict in verdicts]

@@ -116,8 +116,7 @@ def keep(task: Task, given: Winners, batch: Batch) -> None:
         for vlen, of_vlen in batch.costs.items()
         for row in of_vlen
     ]
-    told = {"dtype": given.dtype, "variants": identity(given), "rows": rows}
-    task.journal.note(NOTE, told | {"seconds": round(batch.seconds, 3), "done": batch.done, "asked": batch.asked})
+    note(task, given, NOTE, rows=rows, seconds=round(batch.seconds, 3), done=batch.done, asked=batch.asked)
 
 
 def load_costs(task: Task, given: Winners, measured: Sequence[Batch] | None = None) -> CostsByVlen:
@@ -141,13 +140,20 @@ def _of_winners(task: Task, given: Winners, vlen: int) -> list[CostRow]:
     return rows if given.direct is None else [replace(row, costs=(*row.costs, None)) for row in rows]
 
 
-def identity(given: Winners) -> list[dict[str, Any]]:
+def _of(given: Winners) -> dict[str, object]:
     """What a note is of."""
-    return [{"id": variant.id, "specialisations": list(variant.specialisations)} for variant in given.all]
+    variants = [{"id": variant.id, "specialisations": list(variant.specialisations)} for variant in given.all]
+    return {"dtype": given.dtype, "variants": variants}
+
+
+def note(task: Task, given: Winners, name: str, **data: object) -> None:
+    """Notes in the journal what was measured of these variants."""
+    task.journal.note(name, _of(given) | data)
 
 
 def notes(task: Task, given: Winners, name: str = NOTE) -> Iterator[Mapping[str, Any]]:
     """What was noted of exactly these variants."""
+    of = _of(given)
     for noted, data in task.journal.history.notes:
-        if noted == name and data["dtype"] == given.dtype and data["variants"] == identity(given):
+        if noted == name and {key: data[key] for key in of} == of:
             yield data

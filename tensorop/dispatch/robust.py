@@ -69,13 +69,7 @@ def measure_close_variants(task: Task, library: Path, given: Winners) -> None:
     own = {vlen: [one for one in measured if one.problem.label in of_search] for vlen, measured in told}
     contests = _counted(task, LibraryBench(task, library, given), own)
     data = [asdict(contest) | {"chosen": contest.chosen, "given_up": contest.given_up} for contest in contests]
-    note = {
-        "dtype": given.dtype,
-        "variants": evidence.identity(given),
-        "constants": assumed.constants,
-        "contests": data,
-    }
-    task.journal.note(NOTE, note | {"alternatives": assumed.alternatives})
+    evidence.note(task, given, NOTE, constants=assumed.constants, contests=data, alternatives=assumed.alternatives)
 
 
 def weighed(task: Task, given: Winners, of_variants: CostsByVlen) -> CostsByVlen:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tensorop.model.call import Access, Call, CallOutput
+from tensorop.model.call import Access, Call, CallOutput, Reply
 from tensorop.model.case import Case
 from tensorop.model.contract import Contract
 from tensorop.model.operator import Operator
@@ -20,11 +20,12 @@ from tensorop.verify.subject import Subject
 BATCH = 256  # calls a process: few enough to stop early, enough to make its start cheap
 
 # Streams of the seed, so that grids, inputs and VLENs are independent of each other.
-_SIZES, _INPUTS, _SAME_INPUTS, _AGAIN = 0, 1, 5, 7
+_SIZES, _INPUTS, _REPEAT, _SAME_INPUTS, _AGAIN = 0, 1, 2, 5, 7
 
 AGAIN = 1  # call of a process that is made again with other numbers in one place
 LEAST = 8  # elements of such a call's inputs
 MOST = 2e5  # flops of one
+REPEATS = 3  # equal calls with several threads
 
 Grid = Callable[[int, Seed], Sequence[Case]]  # VLEN in bits, seed -> cases
 
@@ -149,3 +150,47 @@ def _changed(call: Call, place: int, problem: Problem, reference: Contract, rng:
             ):
                 return replace(call, buffers=buffers)
     return None
+
+
+def verify_threads(
+    operator: Operator,
+    with_threads: Callable[[int], Subject],
+    cases: Sequence[Case],
+    counts: Sequence[int],
+    vlen: int,
+    seed: Seed,
+) -> tuple[Verdict, ...]:
+    """A verdict for each thread count, ending with the first that fails; none where there is no case to try.
+
+    with_threads: the product, made to use so many; cases: large enough that all of them get work. Each case is judged,
+    then one call is repeated and its outputs compared bit by bit: a sum whose order depends on which thread was
+    faster, or an element two threads write, gives itself away.
+    """
+    verdicts: list[Verdict] = []
+    for count in counts if cases else ():
+        subject = with_threads(count)
+        verdict = replace(check(operator.reference, subject, cases, vlen, seed), threads=count)
+        for i, case in enumerate(cases if verdict.ok else ()):
+            call = subject.call(operator.reference, case, seed.stream(_REPEAT, vlen, i), vlen)
+            found = _steady(subject.execute([call] * REPEATS, vlen), case, count, seed)
+            if not found.ok:
+                verdict = replace(verdict, outcome=found)
+                break
+        verdicts.append(verdict)
+        if not verdict.ok:
+            break
+    return tuple(verdicts)
+
+
+def _steady(replies: Sequence[Reply], case: Case, threads: int, seed: Seed) -> Outcome:
+    """Whether equal calls left the same bits."""
+    for reply in replies:
+        if not reply.outcome.ok:
+            return reply.outcome
+        for name, data in reply.outputs.items():
+            first = replies[0].outputs[name]
+            differ = np.flatnonzero(first.view(np.uint8) != data.view(np.uint8)) // data.itemsize
+            if differ.size:
+                message = f"{name} differs between equal calls with {threads} threads, first at element {differ[0]}"
+                return Outcome(Kind.WRONG, "verify", f"{message} ({case.label}, seed {seed})")
+    return Outcome(Kind.OK, "verify")

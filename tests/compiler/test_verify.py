@@ -24,7 +24,6 @@ from tensorop.specs.platforms import load
 from tensorop.verify import grid
 from tensorop.verify.controls import Control, ControlRun, controls
 from tensorop.verify.subject import Subject
-from tensorop.verify.threads import verify_threads
 from tests.support.kernels import platform
 from tests.support.operators import beside_controls, builder, gemm, runner_of
 from tests.support.templates import candidate
@@ -135,11 +134,11 @@ def test_results_that_change_from_call_to_call_are_refused(tmp_path: Path) -> No
     vlen = here.verify_vlens[0]
     cases = operator.reference.thread_grid("f32", tiles[vlen], Seed.draw().stream(8))
     steady = Subject(runner, program("honest"))
-    verdicts = verify_threads(operator, lambda threads: steady, cases, (1, 2), vlen, Seed.draw())
+    verdicts = grid.verify_threads(operator, lambda threads: steady, cases, (1, 2), vlen, Seed.draw())
     assert [(v.threads, v.ok) for v in verdicts] == [(1, True), (2, True)]
     (tmp_path / "unsteady.c").write_text(UNSTEADY)
     unsteady = Subject(runner, program(tmp_path / "unsteady.c"))
-    (verdict,) = verify_threads(operator, lambda threads: unsteady, cases, (2,), vlen, Seed.draw())
+    (verdict,) = grid.verify_threads(operator, lambda threads: unsteady, cases, (2,), vlen, Seed.draw())
     assert verdict.outcome.kind is Kind.WRONG
     assert "differs between equal calls with 2 threads" in verdict.outcome.message
 

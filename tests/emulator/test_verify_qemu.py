@@ -16,7 +16,6 @@ from tensorop.specs.platforms import load
 from tensorop.verify import grid
 from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject
-from tensorop.verify.threads import verify_threads
 from tests.support.operators import builder, gemm, runner_of
 
 operator = gemm()
@@ -88,5 +87,5 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     assert [v.vlen for v in verdicts] == [128, 256]
 
     cases = operator.reference.thread_grid(dtype, tile, Seed.draw().stream(8))
-    threaded = list(verify_threads(operator, with_threads, cases, (2,), 128, Seed.draw()))
+    threaded = list(grid.verify_threads(operator, with_threads, cases, (2,), 128, Seed.draw()))
     assert [(v.threads, v.ok) for v in threaded] == [(2, True)]

@@ -12,7 +12,6 @@ from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.verify import grid
 from tensorop.verify.answers import Answers
-from tensorop.verify.threads import verify_threads
 
 GEMM = operators.load("gemm")
 PROBLEMS = [problems.of(GEMM, "f32", shape) for shape in ((5, 6, 7), (3, 9, 2))]
@@ -56,7 +55,7 @@ def test_where_nothing_was_tried_nothing_passed():
     verdict = grid.check(GEMM.reference, Computes(), [], 0, Seed.draw())
     assert (verdict.outcome.kind, verdict.cases) == (Kind.REFUSED, 0)
     assert verdict.outcome.message == "the grid has no case, so nothing was verified"
-    assert verify_threads(GEMM, lambda count: Computes(), [], (2, 4), 0, Seed.draw()) == ()
+    assert grid.verify_threads(GEMM, lambda count: Computes(), [], (2, 4), 0, Seed.draw()) == ()
 
 
 def test_what_is_called_again_differs_in_one_element_of_each_input_in_turn():
