@@ -157,7 +157,7 @@ class Conv2d(Contract):
         def longer(buffer: Buffer) -> Buffer:
             shift = line if buffer.data.nbytes > SMALL else -(-buffer.data.size // line) * line
             more = number.encoded(rng.standard_normal(shift))
-            return replace(buffer, data=np.concatenate([buffer.data, more]), second_offset=shift)
+            return replace(buffer, data=np.concatenate([buffer.data, more]), shift=shift)
 
         x, w, *rest = given.buffers
         return replace(given, buffers=(longer(x), longer(w), *rest))

@@ -860,7 +860,7 @@ class Gemm(Contract):
             dims=(p.m, p.n, p.k),
             lds=(p.a.leading, p.b.leading, p.c.leading),
             scalars=(p.alpha, p.beta),
-            flags=self.flags_of(problem),
+            flags=self.told(problem),
             buffers=buffers,
             placement=placement,
         )
@@ -898,7 +898,7 @@ class Gemm(Contract):
             more = p.operands.encoded(
                 rng.integers(-128, 128, shift) if p.operands.whole else rng.standard_normal(shift)
             )
-            return replace(buffer, data=np.concatenate([buffer.data, more]), second_offset=shift)
+            return replace(buffer, data=np.concatenate([buffer.data, more]), shift=shift)
 
         return replace(given, buffers=(longer(a, of_a), longer(b, of_b), *rest))
 

@@ -206,4 +206,4 @@ class Writer:
 
 
 def _halves(request: Check | Time) -> tuple[bool, ...]:
-    return (False, True) if any(buffer.second_offset for buffer in request.call.buffers) else (False,)
+    return (False, True) if any(buffer.shift for buffer in request.call.buffers) else (False,)

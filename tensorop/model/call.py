@@ -35,20 +35,21 @@ class Buffer:
     name: str
     access: Access
     data: NDArray[np.generic]
+    # Offset of the second operands (operators' own code has this name, and journals depend on that code to the byte):
     # 0, or where in a longer storage a second operand of the same form begins, in elements. In timing every other call
     # takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
     # has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
-    second_offset: int = 0
+    shift: int = 0
     # Of a storage whose lines lie further apart in the memory of the call: elements of a line in `data`, and from one
     # line to the next in memory. Nothing between them can be touched. For single calls.
     apart: tuple[int, int] = (0, 0)
 
     def operands(self, second: bool) -> Buffer:
         """The first or the second operand alone."""
-        if not self.second_offset:
+        if not self.shift:
             return self
-        size = self.data.size - self.second_offset
-        return replace(self, data=self.data[self.second_offset :] if second else self.data[:size], second_offset=0)
+        size = self.data.size - self.shift
+        return replace(self, data=self.data[self.shift :] if second else self.data[:size], shift=0)
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ class Contract(ABC):
         """The flag of a call that forces a variant of the library; -1 there: it chooses itself."""
         return len(self.flags)
 
-    def flags_of(self, problem: Problem) -> tuple[int, ...]:
+    def told(self, problem: Problem) -> tuple[int, ...]:
         """A call's flags."""
         own = (self.known(problem)[name] for name in self.flags)
         return (*own, int(problem.options.get("variant", -1)))
@@ -203,7 +203,7 @@ class Contract(ABC):
         return Call(
             dims=tuple(problem.sizes.values()),
             scalars=tuple(float(problem.options.get(name, usual)) for name, usual in self.parameters.items()),
-            flags=self.flags_of(problem),
+            flags=self.told(problem),
             buffers=tuple(buffers),
             placement=placement,
         )
@@ -235,7 +235,7 @@ class Contract(ABC):
         return {**found, f"exp_{added}": sum(chosen.values())} if added else found
 
     def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The call with second operands for every other call of a batch (`Buffer.second_offset`), so that no earlier
+        """The call with second operands for every other call of a batch (`Buffer.shift`), so that no earlier
         result is right: those of another call of the problem, for each operand that is read."""
         second = {buffer.name: buffer.data for buffer in self.call(problem, rng, placement=given.placement).buffers}
         read = (Access.IN, Access.INOUT)
@@ -302,7 +302,7 @@ def _followed(buffer: Buffer, second: Array) -> Buffer:
     return replace(
         buffer,
         data=np.concatenate([buffer.data, np.zeros_like(second, shape=shift - size), second]),
-        second_offset=shift,
+        shift=shift,
     )
 
 

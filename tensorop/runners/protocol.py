@@ -227,7 +227,7 @@ def pack_buffer(buffer: Buffer) -> bytes:
     """What the harness is told of a buffer before its contents."""
     size = buffer.data.itemsize
     line, step = (size * count for count in buffer.apart)
-    return _BUFFER.pack(_ACCESS[buffer.access], size * buffer.second_offset, buffer.data.nbytes, line, step)
+    return _BUFFER.pack(_ACCESS[buffer.access], size * buffer.shift, buffer.data.nbytes, line, step)
 
 
 def _pack_entry(entry: Entry) -> bytes:

@@ -32,6 +32,7 @@ from tensorop.trial.trial import FIRST_S, Limit
 EXPECTED, OTHERS = 8, 4  # points of a template that a search begins with: by its prior, and found elsewhere
 SHORTLISTED = 6  # micro-kernels that go on to whole problems
 NEW = 2  # of these at least, beside those that earlier searches found
+ADDED_LATER = ("addresses",)  # of records that a platform holds
 LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
 
 
@@ -287,7 +288,13 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int]) -> list[Kernel]:
 def digest(operator: Operator, target: Target) -> str:
     """Of everything that is not a template's or a point's and yet makes a trial what it is: platform, primitives,
     templates."""
-    parts = [json.dumps([asdict(target.platform), target.name], sort_keys=True, default=str).encode()]
+    platform = asdict(target.platform, dict_factory=as_first_written)
+    parts = [json.dumps([platform, target.name], sort_keys=True, default=str).encode()]
     files = [path for folder in operator.templates for path in sorted(folder.iterdir()) if path.is_file()]
     parts += [path.read_bytes() for path in files]
     return sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def as_first_written(fields: list[tuple[str, object]]) -> dict[str, object]:
+    """A record without fields that came later and say nothing here: journals from before them go on."""
+    return {name: value for name, value in fields if value or name not in ADDED_LATER}

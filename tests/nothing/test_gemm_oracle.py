@@ -294,7 +294,7 @@ def test_second_operands_have_a_product_of_their_own(dtype):
     for k, m in itertools.product(range(1, 70), (1, 5, 70)):  # lines that are short beside one of the cache
         problem = _problem(dtype, m=m, n=700, k=k, layout="row", tb=1)
         given = reference.call(problem, Seed(1, 2).stream(0))
-        shifts = [b.second_offset for b in reference.alternated(problem, given, Seed(1, 2).stream(1)).buffers]
+        shifts = [b.shift for b in reference.alternated(problem, given, Seed(1, 2).stream(1)).buffers]
         assert all(shifts[:2])
     accumulating = _problem(dtype, m=8, n=8, k=8, layout="row", beta=1)
     given = reference.call(accumulating, Seed(1, 2).stream(0))

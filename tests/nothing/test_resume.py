@@ -15,7 +15,7 @@ from tensorop.model.job import Job
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search.loop import conduct
-from tensorop.search.task import JobContext
+from tensorop.search.task import JobContext, as_first_written
 from tensorop.specs import operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
@@ -79,3 +79,8 @@ def test_killed_and_resumed_is_the_search_it_was(tmp_path, uninterrupted, events
     assert len(ended(tmp_path)) < 24
     list(steps(tmp_path))
     assert ended(tmp_path) == uninterrupted
+
+
+def test_fields_that_came_later_and_say_nothing_leave_keys_as_they_were() -> None:
+    assert as_first_written([("name", "rvv"), ("fixed_vlen", 0), ("addresses", {})]) == {"name": "rvv", "fixed_vlen": 0}
+    assert as_first_written([("addresses", {"tile": "uint64_t"})]) == {"addresses": {"tile": "uint64_t"}}
