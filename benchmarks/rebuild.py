@@ -42,7 +42,7 @@ from tensorop.commands.contest import row as row_of
 from tensorop.errors import TensoropError
 from tensorop.measure import statistics
 from tensorop.model.bench import Ratio, Row
-from tensorop.model.winner import Leaf, Split, Tree, Winners, by_operator
+from tensorop.model.winner import Winners, by_operator, trees_of
 from tensorop.package import card, product, publish
 from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
@@ -118,17 +118,10 @@ def winners(found: opened.Opened, dtype: str, told: Mapping[str, Any]) -> Winner
             raise SystemExit(f"template '{variant['template']}' is not shipped here")
         made = instantiate.variant(found.operator, shipped[variant["template"]], dtype, variant["point"])
         variants.append(dataclasses.replace(made, specialisations=tuple(variant.get("specialisations", ()))))
-    by_vlen = told.get("by_vlen", {"0": told})
-    trees = tuple(Tree(_node(of["tree"]), of["regret"], int(vlen)) for vlen, of in by_vlen.items())
+    trees = trees_of(told)
     if "direct" not in told:
         return Winners(dtype, tuple(variants), trees)
     return Winners(dtype, tuple(variants[:-1]), trees, variants[-1], told["direct"]["most_flops"])
-
-
-def _node(told: Mapping[str, Any]) -> Leaf | Split:
-    if "variant" in told:
-        return Leaf(told["variant"])
-    return Split(told["feature"], told["threshold"], _node(told["low"]), _node(told["high"]))
 
 
 def machine_code(folder: Path, made: product.Product) -> tuple[int, int]:

@@ -148,15 +148,15 @@ def page(found: Sequence[Search], probed: Mapping[str, float], predictions: Sequ
 def tables(found: Sequence[Search], predictions: Sequence[Predicted]) -> Iterator[str]:
     for search in found:
         near = near_best(search.trials)
-        said = f": within 5 % of its best after {near[0]} (in random order {near[1]:.1f})" if near else ""
-        yield f"{search.title}: {len(search.trials)} trials{said}"
+        soon = f": within 5 % of its best after {near[0]} (in random order {near[1]:.1f})" if near else ""
+        yield f"{search.title}: {len(search.trials)} trials{soon}"
         for halt in halts(search.trials):
             bars = ", ".join(f"{vlen}: {cost:.3g}" for vlen, cost in halt.bars.items())
             tau = "" if halt.tau is None else f", tau {halt.tau:.2f}"
             yield f"  after {halt.problems} problems: {halt.came} came, {halt.ended} ended{tau} {bars}"
     for one in predictions:
-        said = f"median off by {one.error:.1%}, {one.close:.0%} within 10 %, {one.ordered:.0%} of pairs ordered"
-        yield f"predicted, {one.dtype} at VLEN {one.vlen}: {said}"
+        errors = f"median off by {one.error:.1%}, {one.close:.0%} within 10 %, {one.ordered:.0%} of pairs ordered"
+        yield f"predicted, {one.dtype} at VLEN {one.vlen}: {errors}"
 
 
 def searches(platform: Platform, history: History) -> list[Search]:
@@ -445,7 +445,7 @@ def predicted(found: Sequence[Predicted]) -> str:
     for axes, one in zip(panels, found, strict=True):
         shown = one.points[:: math.ceil(len(one.points) / SHOWN)]
         for template in dict.fromkeys(template for _, template, _, _ in shown):
-            mine = [(measured, said) for _, of, measured, said in shown if of == template]
+            mine = [(cost, prediction) for _, of, cost, prediction in shown if of == template]
             colour = COLOUR[colours[template]]
             xs, ys = zip(*mine, strict=True)
             axes.plot(xs, ys, "o", color=colour, markersize=3, alpha=0.6, markeredgewidth=0, label=template)

@@ -57,15 +57,15 @@ def bench(
         numbers = (*found.spaces, "fewer than random", "ask + tell, ms")
         table = tables.table(f"trials to {near} of the best", ["tuner"], numbers)
         for row in found.rows:
-            each = (_said(row.trials[space][near], ".0f") for space in found.spaces)
+            each = (_figure(row.trials[space][near], ".0f") for space in found.spaces)
             took = "" if row.ask_ms is None else f"{row.ask_ms:.1f}"
-            table.add_row(row.tuner, *each, _said(row.over[near], ".2f"), took)
+            table.add_row(row.tuner, *each, _figure(row.over[near], ".2f"), took)
         tables.console().print(table)
         names = ", ".join(found.hard[near]) or "none"
         tables.line(f"the mean is over spaces where chance needs {replay.HARD} trials or more: {names}\n")
 
 
-def _said(interval: Span | None, form: str) -> str:
+def _figure(interval: Span | None, form: str) -> str:
     if interval is None:
         return ""
     if interval.value >= replay.MOST:

@@ -68,13 +68,13 @@ def compare(
 ) -> TunersBench:
     """Each strategy on each space with each seed, until it tried a point within 1 % of the best.
 
-    The yardstick is always among them. A file that is no recorded space is told and left out while others are; where
-    none is, the last one's SpecError is raised. Raises UsageError for an unknown strategy or one whose library is
-    missing, JobError for one that breaks its contract.
+    The yardstick is always among them. A file that is no recorded space is left out with a line to `tell`. Raises the
+    last one's SpecError where no file is one, UsageError for an unknown strategy or one whose library is missing,
+    JobError for one that breaks its contract.
     """
     names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
     spaces = _readable(files, tell)
-    for name in names:  # a missing library is said before anything is measured
+    for name in names:  # a missing library is an error before anything is measured
         strategy.load(name, plugins).make(next(iter(spaces.values())).space, 0)
     largest = max(spaces, key=lambda file: (spaces[file].space.size, str(file)))
     timed = names if spaces[largest].space.size >= TIMED[1] else ()
@@ -136,8 +136,7 @@ def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tupl
 def asking(tuner: str, file: Path, plugins: tuple[Path, ...]) -> float:
     """Milliseconds to ask for a trial and to tell it, on one thread, in the mean of trials 900 to 1,000."""
     first, last = TIMED
-    with threadpool_limits(1):
-        each = [took for number, _, took in _searched(tuner, _read(file), plugins, 0, last) if number > first]
+    each = [took for number, _, took in _searched(tuner, _read(file), plugins, 0, last) if number > first]
     return 1e3 * math.fsum(each) / max(1, len(each))
 
 

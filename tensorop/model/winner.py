@@ -123,22 +123,24 @@ class OperatorRecord(TypedDict):
     dtypes: dict[str, DtypeRecord]
 
 
-def trees_of(told: DtypeRecord) -> tuple[Tree, ...]:
+def trees_of(record: DtypeRecord) -> tuple[Tree, ...]:
     """The trees of a dtype, VLENs rising. Raises KeyError, TypeError or ValueError for what are none."""
-    count = len(told["variants"])
-    if "by_vlen" not in told:
-        return (Tree(_node(told["tree"], count), told["regret"]),)
-    trees = (Tree(_node(of["tree"], count), of["regret"], int(vlen)) for vlen, of in told["by_vlen"].items())
+    count = len(record["variants"])
+    if "by_vlen" not in record:
+        return (Tree(_node(record["tree"], count), record["regret"]),)
+    trees = (Tree(_node(of["tree"], count), of["regret"], int(vlen)) for vlen, of in record["by_vlen"].items())
     return tuple(sorted(trees, key=lambda tree: tree.vlen))
 
 
-def _node(told: NodeRecord, count: int) -> Leaf | Split:
+def _node(record: NodeRecord, count: int) -> Leaf | Split:
     """count: of the variants among which it chooses."""
-    if "variant" in told:
-        if not 0 <= int(told["variant"]) < count:
-            raise ValueError(f"a tree chooses variant {told['variant']} of {count}")
-        return Leaf(int(told["variant"]))
-    return Split(str(told["feature"]), int(told["threshold"]), _node(told["low"], count), _node(told["high"], count))
+    if "variant" in record:
+        if not 0 <= int(record["variant"]) < count:
+            raise ValueError(f"a tree chooses variant {record['variant']} of {count}")
+        return Leaf(int(record["variant"]))
+    return Split(
+        str(record["feature"]), int(record["threshold"]), _node(record["low"], count), _node(record["high"], count)
+    )
 
 
 def by_operator(manifest: Mapping[str, Any]) -> dict[str, OperatorRecord]:

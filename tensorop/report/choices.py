@@ -20,20 +20,12 @@ from tensorop.store.history import History
 from tensorop.store.records import words
 
 
-@dataclass(frozen=True)
-class Packaged:
-    """A variant of the library."""
-
-    id: str
-    template: str
-    point: Mapping[str, int | str]
-    text: str = ""  # the id of what was packaged
-    specialisations: Sequence[int] = ()  # VLENs that it is also written for
-    judged: int = 0  # trials that passed and were made of this very text, or of a specialisation's
+class JudgedVariant(VariantRecord):
+    judged: int  # trials that passed and were made of what was packaged
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedProblem:
     """A problem of the search that was measured."""
 
     problem: str
@@ -65,8 +57,8 @@ class Choices:
     dtype: str
     vlen: int | None  # None where the library has one tree
     regret: float | None  # a share, on shapes left out
-    variants: Sequence[Packaged]
-    problems: Sequence[Served]
+    variants: Sequence[JudgedVariant]
+    problems: Sequence[ServedProblem]
     won: Sequence[Won]
 
 
@@ -90,10 +82,10 @@ class CloseChoices:
 def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: History) -> list[Choices]:
     """dtypes: as the manifest has them of an operator."""
     shapes = [operator.shapes.of(text) for text in words(history.facts, "shapes")]
-    judged = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
+    passed = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
     out = []
     for dtype, winners in dtypes.items():
-        variants = [_packaged(variant, judged) for variant in winners["variants"]]
+        variants = [_judged(variant, passed) for variant in winners["variants"]]
         trials = [
             finished
             for stage in (Stage.BLOCKING, Stage.SINGLE_VLEN, Stage.SMALLEST)
@@ -109,14 +101,14 @@ def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: Hist
     return out
 
 
-def _packaged(told: VariantRecord, judged: Mapping[str, int]) -> Packaged:
-    texts = {told.get("text", ""), *told.get("specialisation_texts", {}).values()} - {""}
-    count = sum(judged[text] for text in texts)
-    vlens = tuple(told.get("specialisations", ()))
-    return Packaged(told.get("id", ""), told["template"], told["point"], told.get("text", ""), vlens, count)
+def _judged(variant: VariantRecord, trials: Mapping[str, int]) -> JudgedVariant:
+    """trials: that passed, by the id of their text."""
+    text = variant.get("text", "")
+    texts = {text, *variant.get("specialisation_texts", {}).values()} - {""}
+    return {**variant, "text": text, "judged": sum(trials[one] for one in texts)}
 
 
-def won(rows: Sequence[Served]) -> list[Won]:
+def won(rows: Sequence[ServedProblem]) -> list[Won]:
     """By template, the one that serves most first."""
     out = []
     for template in dict.fromkeys(row.template for row in rows):
@@ -140,9 +132,9 @@ def won(rows: Sequence[Served]) -> list[Won]:
     return sorted(out, key=lambda entry: -entry.served)
 
 
-def close_choices(told: Sequence[Mapping[str, Any]]) -> list[CloseChoices]:
-    """Of each dtype. told: the journal's notes `constants`."""
-    latest = {note["dtype"]: note for note in told}
+def close_choices(notes: Sequence[Mapping[str, Any]]) -> list[CloseChoices]:
+    """Of each dtype, from the journal's notes `constants`."""
+    latest = {note["dtype"]: note for note in notes}
     out = []
     for dtype, note in latest.items():
         rows = [
@@ -168,7 +160,9 @@ def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: DtypeR
     return decide(tree.root, problems.features(operator, problem))
 
 
-def _served(problem: Problem, number: int, variant: Packaged, vlen: int, trials: Sequence[Finished]) -> Served | None:
+def _served(
+    problem: Problem, number: int, variant: VariantRecord, vlen: int, trials: Sequence[Finished]
+) -> ServedProblem | None:
     """None for a problem nobody measured."""
     by_template: dict[str, float] = {}
     own = math.inf
@@ -178,9 +172,11 @@ def _served(problem: Problem, number: int, variant: Packaged, vlen: int, trials:
             continue
         template, cost = finished.trial.variant.template.name, samples.at(vlen)
         by_template[template] = min(cost, by_template.get(template, cost))
-        if template == variant.template and dict(finished.trial.variant.point) == variant.point:
+        if template == variant["template"] and dict(finished.trial.variant.point) == variant["point"]:
             own = min(own, cost)
     if not by_template:
         return None
     best = min(by_template, key=by_template.__getitem__)
-    return Served(problem.label, number, variant.template, own if math.isfinite(own) else None, by_template, best)
+    return ServedProblem(
+        problem.label, number, variant["template"], own if math.isfinite(own) else None, by_template, best
+    )

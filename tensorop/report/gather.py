@@ -146,8 +146,8 @@ def _manifest(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path} cannot be read: {said}", hint=_AGAIN) from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} cannot be read: {why}", hint=_AGAIN) from None
     return found if isinstance(found, dict) else None
 
 

@@ -115,7 +115,7 @@ def test_choices_are_those_of_the_tree(told):
     rows = {row.problem: row for row in choice.problems}
     assert "64x64x64 f32 layout=row" in rows
     for row in rows.values():
-        assert row.template == choice.variants[row.variant].template
+        assert row.template == choice.variants[row.variant]["template"]
         assert row.best_template == min(row.cost_by_template, key=row.cost_by_template.get)
 
 

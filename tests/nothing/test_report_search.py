@@ -71,8 +71,8 @@ def test_what_each_template_won_adds_up(told: tuple[dict[str, Any], str]) -> Non
 
 
 def test_a_template_without_rivals_won_against_nobody() -> None:
-    rows = [choices.Served("", 0, "a", 2.0, {"a": 1.9}, "a")] * 3
-    rows += [choices.Served("", 1, "b", 2.0, {"a": 3.0, "b": 2.0}, "b")]
+    rows = [choices.ServedProblem("", 0, "a", 2.0, {"a": 1.9}, "a")] * 3
+    rows += [choices.ServedProblem("", 1, "b", 2.0, {"a": 3.0, "b": 2.0}, "b")]
     first, second = choices.won(rows)
     assert (first.template, first.share, first.rivals, first.by) == ("a", 0.75, 0, None)
     assert (second.share, second.by, second.least, second.most) == (0.25, pytest.approx(0.5), 0.5, 0.5)
