@@ -170,7 +170,7 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
             yield from _controls(whole)
         if whole.crew is not None:
             yield Phase("workers", "checking that their figures agree with this machine's")
-            yield from map(Note, whole.crew.introduced(whole.stop))
+            yield from map(Note, whole.crew.admit(whole.stop))
         author = authoring.JobAuthor(job, operator, target, whole.seed, whole.work, whole.texts)
         templates = yield from author.templates(journal)
     if not templates:

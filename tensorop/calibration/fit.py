@@ -35,19 +35,15 @@ _Tried = tuple[tuple[int, float], Vector, float]  # a coordinate and where it wa
 
 @dataclass(frozen=True)
 class FittedModel:
-    """values: dotted key -> fitted value; determined: those some figure depends on.
+    """A model's constants, fitted. Residuals are root mean squares of log(modelled / measured)."""
 
-    before, after: benchmark -> modelled cycles for one unit; residuals: root mean square of log(modelled / measured)
-    over the benchmarks that depend on an unknown, and (known) over those that do not.
-    """
-
-    values: Mapping[str, float]
-    determined: frozenset[str]
-    before: Mapping[str, float]
+    values: Mapping[str, float]  # by dotted key
+    determined: frozenset[str]  # keys on which some figure depends
+    before: Mapping[str, float]  # benchmark -> modelled cycles for one unit
     after: Mapping[str, float]
-    residual_before: float
+    residual_before: float  # over the benchmarks that depend on an unknown
     residual_after: float
-    residual_known: float
+    residual_known: float  # over those that do not
 
     @property
     def explains(self) -> bool:

@@ -1,7 +1,7 @@
 """Trials beyond this process: on workers of a Dask cluster, started here or found at its scheduler.
 
 Dask starts, watches and restarts processes, sends trials to them, and to another one where the first was lost. What is
-decided here is who may have them: a worker that shows the papers which this process has.
+decided here is who may have them: a worker that shows this process's fingerprint.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
 
 
 class Workers:
-    """The workers of one scheduler. batch: trials to ask for at once; `introduced` settles it."""
+    """The workers of one scheduler. batch: trials to ask for at once; `admit` settles it."""
 
     def __init__(self, job: Job, connect: Callable[[], Client]) -> None:
         self._job, self._connect = job, connect
@@ -216,17 +216,17 @@ class Workers:
         self.batch = 0
         self._reach(0.0)
 
-    def introduced(self, stop: StopRequest) -> Iterator[str]:
+    def admit(self, stop: StopRequest) -> Iterator[str]:
         """What there is to say of the workers, once those that are there have shown their papers; nothing where the
         user wants an end before. Once one is admitted, others are waited for no longer than PATIENCE_S."""
-        self._mine, stranger = worker.fingerprint(self._job), self._job.author != offline.AUTHOR
+        self._mine, untrusted = worker.fingerprint(self._job), self._job.author != offline.AUTHOR
         admitted: set[str] = set()
         until = math.inf
         while not admitted or (self._asked.keys() - self._shown.keys() and time.monotonic() < until):
             if stop.asked:
                 return
             try:
-                if admitted := self._admitted(stranger):
+                if admitted := self._admitted(untrusted):
                     until = min(until, time.monotonic() + PATIENCE_S)
             except (OSError, CancelledError):
                 self._reach(PATIENCE_S)
@@ -251,9 +251,9 @@ class Workers:
         while left:
             first = left[0][0].key
             try:
-                able = {stranger: self._admitted(stranger) for stranger in {stranger for _, stranger in left}}
-                for trial, stranger in left:
-                    to = able[stranger]  # Dask takes nobody for anybody
+                able = {untrusted: self._admitted(untrusted) for untrusted in {untrusted for _, untrusted in left}}
+                for trial, untrusted in left:
+                    to = able[untrusted]  # Dask takes nobody for anybody
                     if to and (trial.key not in sent or to.isdisjoint(sent[trial.key][1])):
                         sent[trial.key] = self._submit(to, worker.trial, self._job, run, trial, limit), to
                 if first not in sent:
@@ -302,7 +302,7 @@ class Workers:
         self.close()
         self._there: Mapping[str, int] = {}  # threads by address
         self._asked: dict[str, tuple[Future, float]] = {}  # by address, for papers, and when
-        self._shown: dict[str, tuple[str, str]] = {}  # what is wrong with them: for our kernels, for a stranger's
+        self._shown: dict[str, tuple[str, str]] = {}  # what is wrong with them: for our kernels, for untrusted ones
         end = time.monotonic() + patience
         while True:
             try:
@@ -317,8 +317,8 @@ class Workers:
             waiting.pause(LOOK_S)
         self._met = time.monotonic()
 
-    def _admitted(self, stranger: bool) -> set[str]:
-        """The addresses of those that may carry trials out, of a stranger's kernels or of our own; who is new is asked
+    def _admitted(self, untrusted: bool) -> set[str]:
+        """The addresses of those that may carry trials out, of untrusted kernels or of our own; who is new is asked
         for its papers. Raises as `_reach`, JobError where nobody can be admitted."""
         try:
             self._there = waiting.within(ANSWER_S, self._client.nthreads)
@@ -336,19 +336,19 @@ class Workers:
                 self._shown[address] = self._read(future)
             elif time.monotonic() - since > PAPERS_S:
                 self._shown[address] = f"it has not shown its papers within {PAPERS_S:g} s", ""
-        able = {address for address in self._shown if not self._why(address, stranger)}
+        able = {address for address in self._shown if not self._why(address, untrusted)}
         if able or there - self._shown.keys():
             self._met = time.monotonic()
         elif time.monotonic() - self._met > PATIENCE_S or (there and not self.batch):
-            whys = [f"{address}: {self._why(address, stranger)}" for address in sorted(there)]
+            whys = [f"{address}: {self._why(address, untrusted)}" for address in sorted(there)]
             said = "; ".join(whys) or f"none came within {PATIENCE_S:g} s"
-            jail = " for a model's kernels" if stranger else ""
+            jail = " for a model's kernels" if untrusted else ""
             raise JobError(f"--workers {self._job.workers}: no worker is admitted{jail}: {said}", hint=HINT)
         return able
 
-    def _why(self, address: str, stranger: bool) -> str:
+    def _why(self, address: str, untrusted: bool) -> str:
         own, jail = self._shown[address]
-        return own or (jail if stranger and not self._job.unsafe else "")
+        return own or (jail if untrusted and not self._job.unsafe else "")
 
     def _read(self, future: Future) -> tuple[str, str]:
         try:

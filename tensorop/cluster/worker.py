@@ -1,4 +1,4 @@
-"""What runs in a worker: its papers, by which it is admitted, and trials."""
+"""What runs in a worker: its fingerprint, by which it is admitted, and trials."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ _OK = Outcome(Kind.OK)
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a process can show of what its figures depend on. versions: by name, of tensorop and its tools; costs: of a
-    fixed kernel, at each configuration; lacks: what its processes lack of their jail."""
+    """What a process can show of what its figures depend on."""
 
-    versions: Mapping[str, str] = field(default_factory=dict)
-    costs: tuple[float, ...] = ()
-    lacks: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)  # by name, of tensorop and its tools
+    costs: tuple[float, ...] = ()  # of a fixed kernel, at each VLEN
+    lacks: tuple[str, ...] = ()  # what its processes lack of their jail
 
     def unlike(self, mine: Fingerprint) -> str:
         """Why trials of somebody who shows `mine` cannot be carried out there; "" where they can."""

@@ -183,7 +183,7 @@ class _Work:
         self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # of a layout, a place in it, and a dtype
         self.variants: list[LibraryVariant] = []
         self.images: list[bytes] = []
-        self.told: list[dict[str, Any]] = []  # of each variant, for card and manifest
+        self.records: list[dict[str, Any]] = []  # of each variant, for card and manifest
         self.sources: dict[int, str] = {}  # by image
 
     def choose(self) -> Iterator[Event]:
@@ -243,7 +243,7 @@ class _Work:
             image = places.setdefault(made.image, len(places))
             self.sources.setdefault(image, text)
             self.variants.append(LibraryVariant(one, dtype, image))
-            self.told.append(_told(one, made, image))
+            self.records.append(_told(one, made, image))
         copy = render.text(render.environment(self.operator.templates), "device/copy.cu.j2", {})
         made = device.build(copy, self.codes, self.compiler)
         if isinstance(made, Outcome):
@@ -254,7 +254,7 @@ class _Work:
     def product(self) -> Product:
         """Everything the product's folder holds."""
         facts = {"measured": False, "said": SAID, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
-        content = Content(self.operator, self.platform, self.variants, self.told, self.images, self.sources, facts)
+        content = Content(self.operator, self.platform, self.variants, self.records, self.images, self.sources, facts)
         return product(content)
 
 

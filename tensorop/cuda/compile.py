@@ -22,10 +22,10 @@ _USED = re.compile(r"Used (\d+) registers")
 
 @dataclass(frozen=True)
 class Built:
-    """image: what a driver loads; registers: of a thread, the most of its architectures."""
+    """A kernel's machine code."""
 
-    image: bytes
-    registers: int
+    image: bytes  # what a driver loads
+    registers: int  # of a thread, the most of its architectures
 
 
 def build(source: str, codes: str, nvcc: Nvcc, timeout_s: float = 300.0) -> Built | Outcome:

@@ -21,7 +21,7 @@ PARTS = (1, 1, 4, 1)  # of m, n, k, batch: by what a square is divided; K says l
 
 @dataclass(frozen=True)
 class MeasuredProblem:
-    """A measured problem, row-major, rows one after the other. us: medians by number of variant."""
+    """A measured problem, row-major, rows one after the other."""
 
     a_along_m: int
     b_along_k: int
@@ -29,7 +29,7 @@ class MeasuredProblem:
     n: int
     k: int
     batch: int
-    us: Mapping[int, float]
+    us: Mapping[int, float]  # medians by number of variant
 
     @property
     def layout(self) -> tuple[int, int]:
@@ -64,11 +64,11 @@ def _log(x: int) -> int:
 
 @dataclass(frozen=True)
 class Corrections:
-    """variants: of the library, in order; rows: measured, each problem once; where: on what, when."""
+    """Measured problems, by which predictions of others are corrected."""
 
-    variants: Sequence[LibraryVariant]
-    rows: Sequence[MeasuredProblem]
-    where: str
+    variants: Sequence[LibraryVariant]  # of the library, in order
+    rows: Sequence[MeasuredProblem]  # each problem once
+    where: str  # on what they were measured, and when
 
     @cached_property
     def cycles(self) -> list[dict[int, int]]:

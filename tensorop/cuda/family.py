@@ -25,10 +25,10 @@ CALL = ("m", "n", "k", "batch")
 
 @dataclass(frozen=True)
 class Family:
-    """A template on a device for one layout of A and B. given: the device's numbers and the layout."""
+    """A template on a device for one layout of A and B."""
 
     template: KernelTemplate
-    given: Mapping[str, int]
+    given: Mapping[str, int]  # the device's numbers and the layout
 
     @cached_property
     def facts(self) -> dict[str, Expression]:

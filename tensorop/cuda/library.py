@@ -33,11 +33,11 @@ _READ = (
 
 @dataclass(frozen=True)
 class LibraryVariant:
-    """A candidate for a dtype. image: the number of its code."""
+    """A candidate for a dtype, as the library holds it."""
 
     candidate: Candidate
     dtype: str
-    image: int
+    image: int  # the number of its code
 
 
 def sources(

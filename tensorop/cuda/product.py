@@ -32,16 +32,15 @@ _AGAIN = "make the product again with this version: the same `tensorop <operator
 
 @dataclass(frozen=True)
 class Content:
-    """variants: in the library's order, told: what card and manifest say of each; images: the last one copies; texts:
-    CUDA, by image; facts: of the card."""
+    """All that a product is made of."""
 
     operator: Operator
     platform: Platform
-    variants: Sequence[LibraryVariant]
-    told: Sequence[Mapping[str, Any]]
-    images: Sequence[bytes]
-    texts: Mapping[int, str]
-    facts: Mapping[str, Any]
+    variants: Sequence[LibraryVariant]  # in the library's order
+    records: Sequence[Mapping[str, Any]]  # what card and manifest say of each variant
+    images: Sequence[bytes]  # machine code; the last one copies
+    texts: Mapping[int, str]  # CUDA, by number of image
+    facts: Mapping[str, Any]  # of the card
 
 
 def product(of: Content, corrections: Corrections | None = None) -> Product:
@@ -51,8 +50,8 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
     card = manifest.provenance(OperatorPart(operator, [], facts), platform, {})
     dtypes = dict.fromkeys(variant.dtype for variant in of.variants)
     card["dtypes"] = {dtype: {"variants": []} for dtype in dtypes}
-    for number, (variant, told) in enumerate(zip(of.variants, of.told, strict=True)):
-        card["dtypes"][variant.dtype]["variants"].append(cast(VariantRecord, {**told, "number": number}))
+    for number, (variant, record) in enumerate(zip(of.variants, of.records, strict=True)):
+        card["dtypes"][variant.dtype]["variants"].append(cast(VariantRecord, {**record, "number": number}))
     card["platform"] |= {"device": dict(platform.device or {})}
     more = corrections.context() if corrections else None
     own = library.sources(operator, platform, of.variants, of.images, card, more)

@@ -41,38 +41,37 @@ _GOLDEN, _ONE, _TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 @dataclass(frozen=True)
 class Head:
-    """seconds: that a call may take; least_vlen: bits, 0 for any."""
+    """What a plan is for."""
 
     arch: str
-    product: str
+    product: str  # its digest
     platform: str
     dtypes: Sequence[str]
-    least_vlen: int = 0
-    seconds: int = 600
+    least_vlen: int = 0  # bits; 0: any
+    seconds: int = 600  # that a call may take
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A request and what its outputs may hold. drawn: the machine makes its operands of this seed."""
+    """A request and what its outputs may hold."""
 
     problem: Problem
     request: Check | Time
     label: str
-    drawn: int | None = None
+    drawn: int | None = None  # the seed of which the machine makes its operands
 
 
 @dataclass(frozen=True)
 class Step:
-    """of: what it says of itself in its row; function, slot, value: what is called, but in a timing, whose request says
-    it; expects: how a control must end."""
+    """A step of a plan. Of a timing, the request says what is called."""
 
     kind: int
-    of: Mapping[str, Any]
+    of: Mapping[str, object]  # what its row says of it
     cases: Sequence[Planned]
-    function: int = 0
-    slot: int = -1
-    value: int = 0
-    expects: Sequence[str] = ()
+    function: int = 0  # what is called,
+    slot: int = -1  # with this flag
+    value: int = 0  # at this value
+    expects: Sequence[str] = ()  # how a control must end
 
 
 def drawn(number: Number, seed: int, size: int) -> Array:

@@ -69,7 +69,7 @@ class Crew(Protocol):
 
     batch: int  # trials to ask for at once
 
-    def introduced(self, stop: StopRequest) -> Iterator[str]:
+    def admit(self, stop: StopRequest) -> Iterator[str]:
         """Settles who takes part, and yields what there is to say of that."""
 
     def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult, None, None]:

@@ -502,7 +502,7 @@ class Client:
 def crew(client: Client, **more: Any) -> tuple[workers.Workers, list[str]]:
     wish = replace(job(Path("out"), runner="null", workers="tcp://there:1"), **more)
     found = workers.Workers(wish, lambda: client)
-    return found, list(found.introduced(StopRequest()))
+    return found, list(found.admit(StopRequest()))
 
 
 def trial(author: str) -> Trial:
