@@ -232,7 +232,7 @@ class Target(ABC):
 
     def build(self, source: Source, work: Path, timeout_s: float) -> Artifact | Outcome:
         """A candidate's program, once its machine code was read."""
-        built = building.compile_object(source, self.platform, work=work, timeout_s=timeout_s)
+        built = building.compile_source(source, building.candidate_flags(self.platform), work=work, timeout_s=timeout_s)
         if isinstance(built, Artifact):
             built = object_gate.check_object(built.path) or link_candidate(built, self.platform.arch, work=work)
         return built

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from tensorop import paths
@@ -46,22 +45,6 @@ def read_elsewhere(folder: Path) -> str | None:
     return None
 
 
-def compile_object(
-    source: Source,
-    platform: Platform,
-    *,
-    work: Path | None = None,
-    timeout_s: float = 60.0,
-    extra: tuple[str, ...] = (),
-) -> Artifact | Outcome:
-    """A candidate's object for the static harness, from the cache when the same was built before.
-
-    work: root of the build cache, by default the user's. extra: further flags, after the platform's.
-    Outcome: COMPILE or TIMEOUT with the compiler's words. Raises MissingTool without one, JobError on a full disk.
-    """
-    return compile_source(source, (*candidate_flags(platform), *extra), work=work, timeout_s=timeout_s)
-
-
 def compile_source(
     source: Source,
     flags: tuple[str, ...],
@@ -70,7 +53,11 @@ def compile_source(
     timeout_s: float = 60.0,
     guards: str | None = None,
 ) -> Artifact | Outcome:
-    """Compiles the first of the source's files with these flags; its other files and call.h can be included.
+    """The object of the first of a source's files, from the cache when the same was built before; the source's other
+    files and call.h can be included.
+
+    work: root of the build cache, by default the user's.
+    Outcome: COMPILE or TIMEOUT with the compiler's words. Raises MissingTool without one, JobError on a full disk.
 
     The compiler sees these and its own headers, and no other file of this machine, as far as `guards` (see tool.run)
     can keep them from it.
@@ -105,23 +92,17 @@ def compile_and_link(source: Source, platform: Platform, flags: tuple[str, ...])
     return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
 
 
-def link_candidate(
-    objects: Artifact | Sequence[Artifact], arch: str, *, work: Path | None = None
-) -> Artifact | Outcome:
-    """A static program that runs the candidate in these objects through the harness.
+def link_candidate(candidate: Artifact, arch: str, *, work: Path | None = None) -> Artifact | Outcome:
+    """A static program that runs the candidate in an object through the harness.
 
     Outcome: COMPILE when the linker refuses (a missing symbol, two with one name). Raises MissingTool, JobError.
     """
-    return _linked((harness.static_object(arch), *_several(objects)), arch, CANDIDATE, work)
+    return _linked((harness.static_object(arch), candidate), arch, CANDIDATE, work)
 
 
-def link_program(objects: Artifact | Sequence[Artifact], *, arch: str, name: str) -> Artifact | Outcome:
-    """A static program of these objects alone, one of which has a main. Outcome and errors as `link_candidate`."""
-    return _linked(_several(objects), arch, name)
-
-
-def _several(objects: Artifact | Sequence[Artifact]) -> tuple[Artifact, ...]:
-    return (objects,) if isinstance(objects, Artifact) else tuple(objects)
+def link_program(made: Artifact, *, arch: str, name: str) -> Artifact | Outcome:
+    """A static program of an object that has a main. Outcome and errors as `link_candidate`."""
+    return _linked((made,), arch, name)
 
 
 def _linked(objects: tuple[Artifact, ...], arch: str, name: str, work: Path | None = None) -> Artifact | Outcome:

@@ -26,9 +26,8 @@ from tests.support import kernels
 def test_a_compile_error_repeats_no_line_and_no_path(tmp_path: Path, line: str) -> None:
     secret = tmp_path / "key.txt"
     secret.write_text("sk-quoted-from-a-file one two\n")
-    made = building.compile_object(
-        Source((("kernel.c", line.format(secret=secret) + "\n"),)), kernels.platform(), work=tmp_path / "w"
-    )
+    source = Source((("kernel.c", line.format(secret=secret) + "\n"),))
+    made = building.compile_source(source, building.candidate_flags(kernels.platform()), work=tmp_path / "w")
     assert isinstance(made, Outcome), made
     told = repeatable(made)
     assert told.kind is Kind.COMPILE

@@ -150,13 +150,13 @@ def test_no_local_of_a_text_that_is_not_ours_keeps_anything(tmp_path: Path) -> N
     shown = {}
     for flags in ((), kernel.CONFINED):
         source = replace(kernels.source("keeps(7); *(double *)c->buffer[1] = keeps(8);", before=KEEPS), flags=flags)
-        made = building.compile_object(source, kernels.platform(), work=tmp_path)
+        made = building.compile_source(source, building.candidate_flags(kernels.platform()), work=tmp_path)
         program = link_candidate(made, "x86_64", work=tmp_path)
         (reply,) = session.run(Native(), program.path, [Check(kernels.axpy_call(2))])
         shown[flags] = float(reply.outputs["y"].view(np.float64)[0])
     assert shown == {(): 7, kernel.CONFINED: 0}
     large = replace(kernels.source("volatile char large[30000]; large[c->dim[0]] = 1;"), flags=kernel.CONFINED)
-    refused = building.compile_object(large, kernels.platform(), work=tmp_path)
+    refused = building.compile_source(large, building.candidate_flags(kernels.platform()), work=tmp_path)
     assert "stack frame size" in refused.log
 
 

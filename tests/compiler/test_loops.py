@@ -86,7 +86,8 @@ def compiled(text: str, arch: str, work) -> Artifact:
     lines = " ".join(f'"{line.strip()}\\n"' for line in text.splitlines())
     extra = "-mfma" if arch == "x86_64" else FLAGS[arch]
     body = f'long n = 9; const void *p = c->buffer[0]; __asm__ volatile({lines} : "+r"(n), "+r"(p) :: "memory");'
-    made = compiling.compile_object(kernels.source(body), kernels.platform(arch, FLAGS[arch], extra), work=work)
+    flags = compiling.candidate_flags(kernels.platform(arch, FLAGS[arch], extra))
+    made = compiling.compile_source(kernels.source(body), flags, work=work)
     assert isinstance(made, Artifact), made
     return made
 

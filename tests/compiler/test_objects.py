@@ -24,6 +24,11 @@ SYSTEM_CALL = {"x86_64": "syscall", "riscv64": "ecall", "aarch64": "svc #0"}
 REGION_END = {"riscv64": "slti x0, x0, 1042", "aarch64": "hint #101"}
 
 
+def compiled(source, work, *platform, **more):
+    flags = compiling.candidate_flags(kernels.platform(*platform))
+    return compiling.compile_source(source, flags, work=work, **more)
+
+
 @pytest.mark.parametrize("arch", SYSTEM_CALL)
 def test_an_honest_object_passes(tmp_path, arch):
     assert gate.check_object(kernels.built(kernels.AXPY, tmp_path, arch=arch).path) is None
@@ -67,7 +72,9 @@ def test_a_file_that_is_no_object_is_refused(tmp_path):
 
 
 def test_a_syntax_error_is_an_outcome_with_the_compilers_words(tmp_path):
-    outcome = compiling.compile_object(kernels.source("float x = ;"), kernels.platform(), work=tmp_path)
+    outcome = compiling.compile_source(
+        kernels.source("float x = ;"), compiling.candidate_flags(kernels.platform()), work=tmp_path
+    )
     assert isinstance(outcome, Outcome)
     assert outcome.kind is Kind.COMPILE
     assert "expected expression" in outcome.message
@@ -77,23 +84,33 @@ def test_a_syntax_error_is_an_outcome_with_the_compilers_words(tmp_path):
 def test_a_compiler_that_does_not_end_is_killed(tmp_path):
     bomb = "\n".join(f"#define A{i} A{i - 1} A{i - 1}" for i in range(1, 60))
     text = Source((("bomb.c", f"#define A0 1+\n{bomb}\nint x = A59 1;\n"),))
-    outcome = compiling.compile_object(text, kernels.platform(), work=tmp_path, timeout_s=1.0)
+    outcome = compiling.compile_source(
+        text, compiling.candidate_flags(kernels.platform()), work=tmp_path, timeout_s=1.0
+    )
     assert isinstance(outcome, Outcome)
     assert outcome.kind in (Kind.TIMEOUT, Kind.COMPILE)
 
 
 def test_a_file_name_that_leads_elsewhere_is_refused(tmp_path):
-    outcome = compiling.compile_object(Source((("../x.c", ""),)), kernels.platform(), work=tmp_path)
+    outcome = compiling.compile_source(
+        Source((("../x.c", ""),)), compiling.candidate_flags(kernels.platform()), work=tmp_path
+    )
     assert isinstance(outcome, Outcome)
     assert outcome.kind is Kind.REFUSED
 
 
 def test_the_same_source_is_built_once_and_lies_beside_its_object(tmp_path):
-    first = compiling.compile_object(kernels.source(kernels.AXPY), kernels.platform(), work=tmp_path)
+    first = compiling.compile_source(
+        kernels.source(kernels.AXPY), compiling.candidate_flags(kernels.platform()), work=tmp_path
+    )
     assert isinstance(first, Artifact)
     stamp = first.path.stat().st_mtime_ns
-    again = compiling.compile_object(kernels.source(kernels.AXPY), kernels.platform(), work=tmp_path)
-    other = compiling.compile_object(kernels.source(kernels.AXPY), kernels.platform("x86_64", "-mavx2"), work=tmp_path)
+    again = compiling.compile_source(
+        kernels.source(kernels.AXPY), compiling.candidate_flags(kernels.platform()), work=tmp_path
+    )
+    other = compiling.compile_source(
+        kernels.source(kernels.AXPY), compiling.candidate_flags(kernels.platform("x86_64", "-mavx2")), work=tmp_path
+    )
     assert again == first
     assert isinstance(other, Artifact)
     assert other.key != first.key

@@ -48,7 +48,8 @@ CHEATS = {
 
 
 def program(platform, text):
-    made = compiling.compile_object(beside_controls("kernel.c", text), platform, extra=("-DTENSOROP_DTYPE_f32=1",))
+    flags = (*compiling.candidate_flags(platform), "-DTENSOROP_DTYPE_f32=1")
+    made = compiling.compile_source(beside_controls("kernel.c", text), flags)
     made = made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
     assert isinstance(made, Artifact), made
     return made.path

@@ -119,7 +119,7 @@ def test_one_function_starts_processes_with_a_strangers_code() -> None:
     assert [path for path, found in calls.items() if "runner.command" in found] == ["tensorop/runners/confined.py"]
     starters = {path for path, found in calls.items() if "runners.process" in found}
     assert {path for path in starters if not path.startswith("tensorop/build/")} == {
-        "tensorop/author/llm/reading.py",  # a program of ours, which limits itself before it reads a byte
+        "tensorop/author/llm/reading.py",  # a program of ours, limited before it is sent a byte
         "tensorop/cuda/compile.py",  # nvcc, a tool
         "tensorop/runners/confined.py",
         "tensorop/runners/session.py",  # its types

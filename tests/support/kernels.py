@@ -92,7 +92,7 @@ void tensorop_candidate_0(const struct tensorop_call *c) {{
 
 def built(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> Artifact:
     """The object of a candidate, which must compile."""
-    made = compiling.compile_object(source(body, before=before), platform(arch), work=work)
+    made = compiling.compile_source(source(body, before=before), compiling.candidate_flags(platform(arch)), work=work)
     assert isinstance(made, Artifact), made
     return made
 

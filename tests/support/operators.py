@@ -36,7 +36,7 @@ def builder(platform: Platform) -> Callable[[Source, tuple[str, ...]], Artifact 
     """Source to program, as a job builds candidates."""
 
     def build(source: Source, extra: tuple[str, ...]) -> Artifact | Outcome:
-        made = compiling.compile_object(source, platform, extra=extra)
+        made = compiling.compile_source(source, (*compiling.candidate_flags(platform), *extra))
         return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
 
     return build

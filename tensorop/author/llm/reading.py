@@ -4,10 +4,7 @@ stops it for certain."""
 from __future__ import annotations
 
 import json
-import os
 import re
-import resource
-import signal
 import sys
 from bisect import bisect_right
 from typing import Any
@@ -16,13 +13,12 @@ from tensorop import paths, settings
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
-from tensorop.process import limits
 from tensorop.runners import process
 from tensorop.specs import jsontext
 from tensorop.store import records
 
 SECONDS = 10.0
-MEMORY = 1 << 30
+_LIMITS = process.Limits(memory=1 << 30, file=0, cpu_s=int(SECONDS))
 _MAX_OUTPUT = 16 << 20  # bytes: a template, escaped
 _COMMAND = (sys.executable, "-m", "tensorop.author.llm.reading")
 _OPENING = re.compile(r"(`{3,}+|~{3,}+)[^`]*+\Z")
@@ -35,9 +31,8 @@ def template(answer: str, *, operator: str, name: str, author: str, seconds: flo
     """The template in an answer. Raises SpecError where there is none, and where reading it takes too long."""
     asked = json.dumps({"answer": answer, "operator": operator, "name": name, "author": author}).encode()
     environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
-    argv = [*_COMMAND, str(os.getpid())]
     talk = process.Talk([asked], stdout_cap=_MAX_OUTPUT)
-    ended = process.run(argv, timeout_s=seconds, talk=talk, environment=environment)
+    ended = process.run(_COMMAND, timeout_s=seconds, talk=talk, environment=environment, limits=_LIMITS)
     if ended.timed_out:
         raise SpecError(f"reading the answer took more than {seconds:g} s")
     if not ended.stdout.endswith(b"\n"):
@@ -49,14 +44,7 @@ def template(answer: str, *, operator: str, name: str, author: str, seconds: flo
 
 
 def main() -> None:
-    """argv: the parent's process id. stdin: an answer; stdout: one line, its template or why there is none."""
-    limits.limit(resource.RLIMIT_AS, MEMORY)
-    limits.limit(resource.RLIMIT_FSIZE, 0)
-    limits.limit(resource.RLIMIT_CORE, 0)
-    parent = int(sys.argv[1])
-    # It comes at the end of the thread that started this process, too: then the parent is still there.
-    signal.signal(signal.SIGTERM, lambda *_: limits.alone(parent))
-    limits.ends_with(parent, signal.SIGTERM)
+    """stdin: an answer; stdout: one line, its template or why there is none."""
     with open(1, "wb") as answer:
         answer.write(json.dumps(_read(**json.loads(sys.stdin.buffer.read()))).encode() + b"\n")
 
