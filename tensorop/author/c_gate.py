@@ -19,8 +19,8 @@ import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
+from tensorop.author.addresses.interpreter import Interpreter
 from tensorop.author.addresses.knowledge import Callables, Names, Refusal
-from tensorop.author.addresses.machine import Machine
 from tensorop.author.gate import Guard, refused
 from tensorop.model.primitive import Collective, Primitives, shape_of
 from tensorop.model.trial import Outcome
@@ -287,7 +287,7 @@ class _Region:
         key = hashlib.sha256(said.encode()).digest(), self.first - body.start_byte
         if key in self.rules.proved:
             return
-        machine = Machine(self.rules.primitives, self.rules.callables, self.rules.names)
+        machine = Interpreter(self.rules.primitives, self.rules.callables, self.rules.names)
         try:
             machine.run(function, body, self.first, self.last)
             self.rules.proved.add(key)

@@ -16,7 +16,7 @@ from tensorop.author.addresses.values import (
     TYPES,
     Data,
     Int,
-    Part,
+    PartialVector,
     Pred,
     Ptr,
     State,
@@ -54,14 +54,14 @@ class Arithmetic(Memory):
         """What an operator gives."""
         if isinstance(a, Ptr) or isinstance(b, Ptr):
             return self._pointer_computed(state, operator, a, b)
-        if isinstance(a, (Data, Part)) or isinstance(b, (Data, Part)):
+        if isinstance(a, (Data, PartialVector)) or isinstance(b, (Data, PartialVector)):
             moved = self.places and operator == ">>" and isinstance(b, Int)  # one of the elements of a word
             if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*", "/")) or Data.NOTHING in (a, b):
                 raise Refusal(
                     Guard.DATA,
                     f"'{operator}' is applied to what was loaded; elements are added, multiplied and divided",
                 )
-            return Part(ZERO) if isinstance(a, Part) or isinstance(b, Part) else Data.NUMBER
+            return PartialVector(ZERO) if isinstance(a, PartialVector) or isinstance(b, PartialVector) else Data.NUMBER
         x, y = self._as_int(a), self._as_int(b)
         kind = common(x.type, y.type)
         if x.poly is None or y.poly is None:
@@ -222,7 +222,7 @@ class Arithmetic(Memory):
                 raise Refusal(Guard.DATA, "half of a vector is an argument of primitives, and no number")
             if isinstance(value, Pred) and kind == self.predicate:
                 return value
-            if isinstance(value, Part) and kind in self.vectors:
+            if isinstance(value, PartialVector) and kind in self.vectors:
                 return value
             return value if value is Data.SCALE and kind == self.element else Data.NUMBER
         if kind == self.predicate and isinstance(value, Pred):

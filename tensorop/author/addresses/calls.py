@@ -12,7 +12,20 @@ from tensorop.author.addresses.arithmetic import Arithmetic
 from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, Poly, number, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import INT, SIZE, TYPES, Data, Int, Part, Pred, Ptr, State, Value, ring, spelled
+from tensorop.author.addresses.values import (
+    INT,
+    SIZE,
+    TYPES,
+    Data,
+    Int,
+    PartialVector,
+    Pred,
+    Ptr,
+    State,
+    Value,
+    ring,
+    spelled,
+)
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import ARGUMENTS, Collective, Primitive, shape_of
 
@@ -41,7 +54,7 @@ class Calls(Arithmetic):
             shape = SHAPES[argument]
             if value is Data.NUMBER and shape in _OF_NUMBERS:
                 continue
-            if isinstance(value, Part) and shape == "vector":
+            if isinstance(value, PartialVector) and shape == "vector":
                 parts[argument] = value.lanes
                 continue
             if type(value) is Pred and shape == "predicate":
@@ -66,7 +79,7 @@ class Calls(Arithmetic):
         lanes = numbers.get("vl", symbol(LANES))
         if _UNDISTURBED in primitive.meaning:
             lanes = parts.get("acc", symbol(LANES))
-        return Data.NUMBER if lanes == symbol(LANES) or self.trusted else Part(lanes)
+        return Data.NUMBER if lanes == symbol(LANES) or self.trusted else PartialVector(lanes)
 
     def _written(
         self, state: State, primitive: Primitive, numbers: Mapping[str, Poly], argument: str, lanes: Poly

@@ -12,8 +12,8 @@ from tensorop.author.addresses.values import (
     SIZE,
     Data,
     Int,
-    Operand,
-    Part,
+    OperandMemory,
+    PartialVector,
     Ptr,
     State,
     Value,
@@ -119,8 +119,8 @@ class Expressions(Collectives):
             if under.env != before:
                 raise Refusal(Guard.BOUNDS, "one side of a choice changes a local; write an if")
         (a, under_a), (b, under_b) = found
-        if isinstance(a, Part) or isinstance(b, Part):
-            return a if a == b else Part(ZERO)
+        if isinstance(a, PartialVector) or isinstance(b, PartialVector):
+            return a if a == b else PartialVector(ZERO)
         if isinstance(a, Data) or isinstance(b, Data):
             return a if a is b else Data.NUMBER
         if isinstance(a, Ptr) or isinstance(b, Ptr):
@@ -194,7 +194,7 @@ class Expressions(Collectives):
                 Guard.BOUNDS, f"'{name}' is an array of something else than elements; use arrays of {self.element}"
             )
         flag = f"{name}[{len(self.scopes)}]"
-        operand = Operand(name, kind, 1, ((number(int(size)), ""),), True, flag)
+        operand = OperandMemory(name, kind, 1, ((number(int(size)), ""),), True, flag)
         for item in value[1] if value is not None and value[0] == "row" else ():
             self._value(state, item)
         state.env[name] = Ptr(operand, ZERO, kind, 1)

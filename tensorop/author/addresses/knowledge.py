@@ -14,7 +14,7 @@ from tensorop.author.addresses.values import (
     SIZE,
     TYPES,
     Int,
-    Operand,
+    OperandMemory,
     Pred,
     Ptr,
     State,
@@ -113,7 +113,7 @@ class Knowledge:
         self.breaks: list[tuple[int, list[State]]] = []  # how many blocks are around, and the ways out
         self.continues: list[tuple[int, list[State]]] = []
         self.trusted = True
-        self.operands: dict[str, Operand] = {}
+        self.operands: dict[str, OperandMemory] = {}
 
     def _value(self, state: State, of: Term) -> Value:
         """What an expression gives."""

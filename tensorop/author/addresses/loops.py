@@ -18,7 +18,7 @@ from tensorop.author.addresses.values import (
     SIZE,
     Data,
     Int,
-    Part,
+    PartialVector,
     Pred,
     Ptr,
     State,
@@ -142,7 +142,7 @@ class Loops(Expressions):
             expected = next_turn(value, assumed.turn)
             if now == expected and name not in assumed.claimed:
                 continue
-            if isinstance(value, (Data, Part, Pred)):
+            if isinstance(value, (Data, PartialVector, Pred)):
                 weaker = self._weaker(state, value, now, first=name not in assumed.held)
                 if weaker != value:
                     assumed.held[name], again = weaker, True
@@ -186,10 +186,10 @@ class Loops(Expressions):
         """What a name that is no number holds in any turn: as before the loop, or as a turn leaves it."""
         if isinstance(value, Pred) or Data.UNSET in (value, now):
             return Data.UNSET
-        if isinstance(now, Part):
+        if isinstance(now, PartialVector):
             lasting = value is Data.NUMBER and now.lanes.symbols <= self._lasting(state, LANES)
-            return now if first and lasting else Part(ZERO)
-        if isinstance(value, Part):
+            return now if first and lasting else PartialVector(ZERO)
+        if isinstance(value, PartialVector):
             return value
         return Data.NUMBER
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from tensorop.author.addresses.knowledge import Knowledge, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
-from tensorop.author.addresses.values import Data, Operand, Ptr, State, Value, nowhere, spelled
+from tensorop.author.addresses.values import Data, OperandMemory, Ptr, State, Value, nowhere, spelled
 from tensorop.author.gate import Guard
 
 _MOST_CASES = 64  # of the choices behind one access
@@ -108,7 +108,7 @@ class Memory(Knowledge):
         self._inside(state, operand, at.offset, places, verb)
 
     def _inside(
-        self, state: State, operand: Operand, offset: Poly, places: Sequence[tuple[Poly, Poly]], verb: str
+        self, state: State, operand: OperandMemory, offset: Poly, places: Sequence[tuple[Poly, Poly]], verb: str
     ) -> None:
         offset = self._known(offset, state)
         assert operand.dims is not None

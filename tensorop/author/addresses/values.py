@@ -43,7 +43,7 @@ class Data(Enum):
 
 
 @dataclass(eq=False)
-class Operand:
+class OperandMemory:
     """Memory that a kernel may reach: what a pointer was given for, or a local array.
 
     dims: of each dimension its extent and the symbol of its stride, "" for 1
@@ -61,7 +61,7 @@ class Operand:
     shared: bool = False
     aligned: int = 0
     room: Poly = ZERO
-    of: Operand | None = None
+    of: OperandMemory | None = None
 
     @property
     def key(self) -> Hashable:
@@ -79,7 +79,7 @@ class Int(NamedTuple):
 class Ptr(NamedTuple):
     """An address: so many elements past an operand's first. type, stars: of the pointer that holds it."""
 
-    operand: Operand
+    operand: OperandMemory
     offset: Poly | None
     type: str
     stars: int
@@ -91,13 +91,13 @@ class Pred(NamedTuple):
     lanes: Poly
 
 
-class Part(NamedTuple):
+class PartialVector(NamedTuple):
     """A vector of which the first lanes alone were written; what the others hold may be of an earlier call."""
 
     lanes: Poly
 
 
-Value = Int | Ptr | Pred | Part | Data
+Value = Int | Ptr | Pred | PartialVector | Data
 
 
 @dataclass
@@ -167,8 +167,12 @@ def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] |
             made[name] = value
         elif isinstance(value, Data) and isinstance(other, Data):
             made[name] = Data.UNSET if Data.UNSET in (value, other) else Data.NUMBER
-        elif isinstance(value, (Data, Part)) and isinstance(other, (Data, Part)) and Data.UNSET not in (value, other):
-            made[name] = Part(ZERO)
+        elif (
+            isinstance(value, (Data, PartialVector))
+            and isinstance(other, (Data, PartialVector))
+            and Data.UNSET not in (value, other)
+        ):
+            made[name] = PartialVector(ZERO)
         elif value is Data.UNSET or other is Data.UNSET or other is None:
             made[name] = Data.UNSET
         else:
@@ -182,7 +186,7 @@ def replaced(value: Value, name: str, by: Poly) -> Value:
             return Int(poly.replaced(name, by), kind)
         case Ptr(_, Poly() as offset):
             return value._replace(offset=offset.replaced(name, by))
-        case Pred(count) | Part(count):
+        case Pred(count) | PartialVector(count):
             return type(value)(count.replaced(name, by))
     return value
 
@@ -217,13 +221,13 @@ def symbols_of(state: State) -> set[str]:
     found: set[str] = set()
     for value in state.env.values():
         match value:
-            case Int(Poly() as poly, _) | Ptr(_, Poly() as poly) | Pred(poly) | Part(poly):
+            case Int(Poly() as poly, _) | Ptr(_, Poly() as poly) | Pred(poly) | PartialVector(poly):
                 found |= poly.symbols
     return found
 
 
-def nowhere(at: Ptr) -> Operand:
-    return Operand(f"*{at.operand.name}", at.type, at.stars - 1, None, False)
+def nowhere(at: Ptr) -> OperandMemory:
+    return OperandMemory(f"*{at.operand.name}", at.type, at.stars - 1, None, False)
 
 
 def spelled(poly: Poly) -> str:

@@ -18,7 +18,18 @@ from tensorop.author.addresses.knowledge import LANES, Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
 from tensorop.author.addresses.loops import Loops
 from tensorop.author.addresses.syntax import Statement, Term, inner, parameters, statement, term, text
-from tensorop.author.addresses.values import SIZE, TYPES, Data, Int, Operand, Part, Ptr, State, Ways, joined
+from tensorop.author.addresses.values import (
+    SIZE,
+    TYPES,
+    Data,
+    Int,
+    OperandMemory,
+    PartialVector,
+    Ptr,
+    State,
+    Ways,
+    joined,
+)
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import MAX_LANES
 
@@ -27,10 +38,10 @@ _MOST_WAYS = 16
 _CONTRACT = "/*@"
 _NAMES = re.compile(rb"[A-Za-z_]\w*")
 _MOST_DONE = 1 << 15
-_OPERANDS: dict[Hashable, Operand] = {}  # the same one wherever the same is said of it
+_OPERANDS: dict[Hashable, OperandMemory] = {}  # the same one wherever the same is said of it
 
 
-class Machine(Loops):
+class Interpreter(Loops):
     """One region of a template, in its function."""
 
     def run(self, function: Node, body: Node, first: int, last: int) -> None:
@@ -39,7 +50,7 @@ class Machine(Loops):
         for name, stars, kind in parameters(function):
             self.scopes[0][name] = kind, stars
             if stars or kind in self.addresses:
-                operand = self.operands[name] = Operand(name, kind, max(stars, 1), None, False)
+                operand = self.operands[name] = OperandMemory(name, kind, max(stars, 1), None, False)
                 state.env[name] = Ptr(operand, ZERO, kind, operand.stars)
             elif kind in TYPES and kind not in self.data:
                 self.given.add(name)
@@ -109,7 +120,9 @@ class Machine(Loops):
             of = args[0][1] if args[0][0] == "at" else args[0]
             operand = self.operands[of[1]]
             if of is not args[0]:
-                operand.of = operand.of or Operand(f"*{operand.name}", operand.type, operand.stars - 1, None, False)
+                operand.of = operand.of or OperandMemory(
+                    f"*{operand.name}", operand.type, operand.stars - 1, None, False
+                )
                 operand = operand.of
             operand.dims = tuple(extents)
             operand.writes = name == "writes"
@@ -215,7 +228,7 @@ class Machine(Loops):
             key is not None
             and state.facts is before
             and self.by_choice == by_choice
-            and ((made := env[said.to] if said.to else Data.NUMBER) is Data.NUMBER or isinstance(made, Part))
+            and ((made := env[said.to] if said.to else Data.NUMBER) is Data.NUMBER or isinstance(made, PartialVector))
             and all(env.get(name) is value or name == said.to for name, value in zip(said.names, key[3], strict=True))
             and not any(type(value) is Ptr and value.operand.flag for value in key[3])
         ):
