@@ -1,9 +1,8 @@
 """The C that a template became, read by a C parser before the primitives' own C is put in.
 
 What is not known to be harmless is refused: characters, kinds of syntax, names, calls, types and casts are held against
-lists of what may be. The text around a template is the operator's own and is read with it, so that the template is seen
-where
-it stands: within one function, between whose parameters and locals it may choose.
+lists of what may be. The text around a template is the operator's own and is read with it: the template stands within
+one function, between whose parameters and locals it may choose.
 """
 
 from __future__ import annotations
@@ -43,17 +42,15 @@ comma_expression parenthesized_expression sizeof_expression if_statement else_cl
 while_statement do_statement switch_statement case_statement break_statement continue_statement return_statement
 initializer_list true false
 """
-_NODES = frozenset(_NODES_TEXT.split())
 _TOKENS_TEXT = """
 ( ) [ ] { } , ; : ? = + - * / % & | ^ ~ ! < > <= >= == != && || << >> ++ -- += -= *= /= %= &= |= ^= <<= >>= if
 else for while do switch case default break continue return sizeof const restrict unsigned signed long short
 """
-_TOKENS = frozenset(_TOKENS_TEXT.split())
 _PLAIN_TEXT = """
 void char short int long unsigned signed float double bool size_t ptrdiff_t int8_t uint8_t int16_t uint16_t
 int32_t uint32_t int64_t uint64_t
 """
-_PLAIN = frozenset(_PLAIN_TEXT.split())
+_NODES, _TOKENS, _PLAIN = (frozenset(words.split()) for words in (_NODES_TEXT, _TOKENS_TEXT, _PLAIN_TEXT))
 _ADDRESSES = ("pointer", "matrix")  # kinds of primitives' arguments
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
@@ -119,6 +116,7 @@ def read(source: str, text: str, primitives: Primitives, callables: Callables) -
 
 
 _Complaint = tuple[Guard, str]
+_Read = set[tuple[bytes, frozenset[tuple[str, int]]]]  # calls and casts, each with what the names in it are
 
 
 def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterator[_Complaint]:
@@ -139,8 +137,8 @@ def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterato
     tree = tree_sitter.Parser(_LANGUAGE).parse(source.encode("ascii", "replace"))
     if tree.root_node.has_error:
         yield Guard.SYNTAX, f"it is no C: {_line(source, _first_error(tree.root_node))}"
-    read: set[tuple[bytes, frozenset[tuple[str, int]]]] = set()
-    found = [_Region(source, tree, place, rules, read) for place in regions]
+    read: _Read = set()
+    found = [_Region(source, tree.root_node, place, rules, read) for place in regions]
     for region in found:
         yield from region.complaints()
     for region in found:  # which nothing above refused
@@ -150,19 +148,13 @@ def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterato
 def _text(region: str) -> Iterator[_Complaint]:
     if len(region) > MAX_REGION:
         yield Guard.SYNTAX, f"it renders to {len(region)} characters; at most {MAX_REGION} are read"
-    if mark := _MARKS.search(_COMMENT.sub(_blank, region)):
+    without_comments = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), region)  # each mark at its place
+    if mark := _MARKS.search(without_comments):
         yield Guard.CHARACTERS, f"its C has {mark[0]!r}: {_line(region, mark.start())}"
-    if "/*@" in region:
-        yield (
-            Guard.CHARACTERS,
-            f"its C has '/*@', which begins an operator's contract: {_line(region, region.find('/*@'))}",
-        )
+    if (contract := region.find("/*@")) >= 0:
+        yield Guard.CHARACTERS, f"its C has '/*@', which begins an operator's contract: {_line(region, contract)}"
     if backslash := re.search(r"\\|\?\?", region):  # which may join lines, in a comment too
         yield Guard.CHARACTERS, f"its C has {backslash[0]!r}: {_line(region, backslash.start())}"
-
-
-def _blank(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", found[0])
 
 
 class _Rules:
@@ -206,46 +198,26 @@ _MOST_RULES = 32
 
 
 class _Region:
-    """One place of a template's text: the comments that mark it, and what is between them.
+    """One place of a template's text: the comments that mark it, and what is between them. read: what was found
+    harmless elsewhere."""
 
-    read: calls and casts that were found harmless, each with what the names in it are
-    """
-
-    def __init__(
-        self,
-        source: str,
-        tree: tree_sitter.Tree,
-        place: tuple[int, int, int, int],
-        rules: _Rules,
-        read: set[tuple[bytes, frozenset[tuple[str, int]]]],
-    ) -> None:
+    def __init__(self, source: str, root: Node, place: tuple[int, int, int, int], rules: _Rules, read: _Read) -> None:
         self.source, self.rules, self.read = source, rules, read
-        before, self.first, self.last, after = place
-        self.place = place
-        self.opening = tree.root_node.descendant_for_byte_range(before, self.first)
-        self.closing = tree.root_node.descendant_for_byte_range(self.last, after)
+        _, self.first, self.last, _ = place
+        opening, closing = (_comment(root, *ends) for ends in (place[:2], place[2:]))
+        same = opening is not None and closing is not None and opening.parent == closing.parent
+        self.body = opening.parent if same and opening is not None else None
+        self.function = self.body
+        while self.function is not None and self.function.type != "function_definition":
+            self.function = self.function.parent
         self.pointers: dict[str, set[int]] = {}
 
     def complaints(self) -> Iterator[_Complaint]:
-        body = self.opening.parent if self.opening is not None else None
-        function = body
-        while function is not None and function.type != "function_definition":
-            function = function.parent
-        if (
-            self.opening is None
-            or self.closing is None
-            or body is None
-            or function is None
-            or (self.opening.type, self.opening.start_byte, self.opening.end_byte) != ("comment", *self.place[:2])
-            or (self.closing.type, self.closing.start_byte, self.closing.end_byte) != ("comment", *self.place[2:])
-            or body != self.closing.parent
-            or body.type != "compound_statement"
-        ):
+        if self.body is None or self.function is None or self.body.type != "compound_statement":
             yield Guard.SYNTAX, "it leaves the function it stands in, or swallows what follows"
             return
-        outside: set[str] = set()
-        mine: set[str] = set()
-        for node in tree_sitter.QueryCursor(_DECLARATIONS).captures(function).get("declaration", ()):
+        outside, mine = set[str](), set[str]()
+        for node in tree_sitter.QueryCursor(_DECLARATIONS).captures(self.function).get("declaration", ()):
             for name, level in _declared(node):
                 (mine if self.first <= node.start_byte < self.last else outside).add(name)
                 self.pointers.setdefault(name, set()).add(level)
@@ -253,7 +225,7 @@ class _Region:
         cursor.set_byte_range(self.first, self.last)
         found = {
             kind: [node for node in nodes if self.first <= node.start_byte < self.last]
-            for kind, nodes in cursor.captures(body).items()
+            for kind, nodes in cursor.captures(self.body).items()
         }
         for node in found.get("refused", ()):
             what = node.type.replace("_", " ") if node.is_named else f"'{node.type}'"
@@ -275,11 +247,10 @@ class _Region:
 
     def addresses(self) -> Iterator[_Complaint]:
         """What memory it may reach, and by what it chooses."""
-        body = self.opening.parent if self.opening is not None else None
-        if body is None or body.parent is None or body.parent.type != "function_definition":
+        body, function = self.body, self.function
+        if body is None or function is None or body.parent != function:
             yield Guard.BOUNDS, "the operator's template has it in a block of its own, not in its function's"
             return
-        function = body.parent
         # configurations share many functions, but for their names
         declarator = function.child_by_field_name("declarator")
         given = declarator.child_by_field_name("parameters") if declarator is not None else None
@@ -297,10 +268,8 @@ class _Region:
     def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
         for name in sorted(mine):
             if name in self.rules.own or name in self.rules.types or name.startswith("_"):
-                yield (
-                    Guard.NAMES,
-                    f"it declares '{name}', a word of the primitives' own C or of the compiler; take another",
-                )
+                what = "a word of the primitives' own C or of the compiler; take another"
+                yield Guard.NAMES, f"it declares '{name}', {what}"
         used = Counter(node.text for node in found.get("name", ()))
         used.subtract(node.text for node in found.get("callee", ()))
         own = {name.encode() for name in outside | mine if name not in self.rules.own and not name.startswith("_")}
@@ -360,12 +329,10 @@ class _Region:
             case "identifier":
                 known = self.pointers.get(_said(node), {0})
                 return min(known), max(known)
-            case "parenthesized_expression" | "update_expression":
+            case "parenthesized_expression" | "update_expression" | "assignment_expression":
                 return self._level(inner[0])
             case "comma_expression":
                 return self._level(inner[-1])
-            case "assignment_expression":
-                return self._level(inner[0])
             case "conditional_expression":
                 (a, b), (c, d) = self._level(inner[1]), self._level(inner[2])
                 return min(a, c), max(b, d)
@@ -373,13 +340,10 @@ class _Region:
                 kind = node.child_by_field_name("type")
                 level = _said(kind).count("*") if kind is not None else 0
                 return level, level
-            case "pointer_expression":
+            case "pointer_expression" | "subscript_expression":
                 low, high = self._level(inner[0])
                 step = 1 if node.children[0].type == "&" else -1
                 return max(low + step, 0), max(high + step, 0)
-            case "subscript_expression":
-                low, high = self._level(inner[0])
-                return max(low - 1, 0), max(high - 1, 0)
             case "binary_expression":
                 operator = node.child_by_field_name("operator")
                 (a, b), (c, d) = self._level(inner[0]), self._level(inner[1])
@@ -392,6 +356,12 @@ class _Region:
 
     def _at(self, node: Node) -> str:
         return _line(self.source, node.start_byte)
+
+
+def _comment(root: Node, first: int, last: int) -> Node | None:
+    """The comment that is just there."""
+    node = root.descendant_for_byte_range(first, last)
+    return node if node and (node.type, node.start_byte, node.end_byte) == ("comment", first, last) else None
 
 
 def _declared(declaration: Node) -> Iterator[tuple[str, int]]:

@@ -137,13 +137,13 @@ def test_honest_text_passes_unchanged(operator, primitives):
 
 
 def test_a_function_that_configurations_share_is_proved_once(primitives, monkeypatch):
-    callables, run, ran = instantiate.callables(primitives), c_gate.Machine.run, []
+    callables, run, ran = instantiate.callables(primitives), c_gate.Interpreter.run, []
 
     def counted(machine, *given):
         ran.append(given)
         return run(machine, *given)
 
-    monkeypatch.setattr(c_gate.Machine, "run", counted)
+    monkeypatch.setattr(c_gate.Interpreter, "run", counted)
 
     def refused(name, text):
         head = f"#include <stddef.h>\nstatic void {name}(size_t n, const float *a, float *c)\n{{\n"

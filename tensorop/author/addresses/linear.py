@@ -217,6 +217,8 @@ class Facts:
     def _less(self, goal: Poly) -> Poly | None:
         """A goal with numbers in the place of those names of which a fact says no more than what they are at most; None
         where there are few."""
+        if sum(factor < 0 for factor in goal.terms.values()) < _MANY:
+            return None
         if (most := self._most) is None:
             most = {}
             for fact in self.facts:

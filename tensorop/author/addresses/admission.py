@@ -1,0 +1,256 @@
+"""Which conditions a kernel may ask: none that tells many sizes apart, alone or with those before it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tensorop.author.addresses.calls import Calls
+from tensorop.author.addresses.knowledge import LANES, Refusal, Together
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, tightened
+from tensorop.author.addresses.values import State, spelled
+from tensorop.author.gate import Guard
+
+MOST_COMPARED = 64  # what a condition may compare with
+MOST_TIMES = 16  # vectors, or turns of a loop, that a condition may say at once
+_MOST_LANES_COMPARED = 256  # elements that a condition on `lanes` alone may say
+MOST_TOGETHER = 128  # and all of them together; sizes up to the sum are verified one by one
+_MOST_OF_BLOCK = 256  # the same of a block of threads, which share a tile of that size
+_MOST_APART = 320  # elements of a tile's longer side, by which threads of a block differ
+_MOST_STATES = 768  # of locals that are neither counters nor constant, all together
+
+
+class Admission(Calls):
+    """What is asked of sizes, by all conditions together."""
+
+    @property
+    def most(self) -> int:
+        return _MOST_OF_BLOCK if self.places else MOST_COMPARED
+
+    @property
+    def together_most(self) -> int:
+        return 2 * _MOST_OF_BLOCK if self.places else MOST_TOGETHER
+
+    def _admit(self, state: State, operator: str, apart: Poly) -> None:
+        """Refuses a condition that says more than names, counters, lanes and small numbers can."""
+        divided = {name for q in apart.symbols & self.quotients.keys() for name in self.quotients[q][0].symbols}
+        made = min(apart.symbols & self.choices.keys(), default="")
+        if made and not divided & self.choices.keys():
+            chosen, cases = self.choices[made]
+            for value in dict.fromkeys(value for _, value in cases):
+                self._admit(state, operator, apart.replaced(made, value + symbol(made) - chosen))
+            return
+        if apart in self.asked:
+            return
+        self._remembered(operator, apart)
+        wrong: str | None
+        if (
+            self.places and apart.symbols <= self.turns
+        ):  # of threads and turns alone: what these tell is asked elsewhere
+            mine = self._mine(apart, self.places)
+            if self._hidden_together(apart - mine, self._spread(mine)) is None:
+                return
+        if self.places and self._of_few_places(state, apart):
+            return
+        plain, spread = self._plain(state, apart)
+        if isinstance(plain, str):
+            wrong = plain
+        elif plain.symbols & self.choices.keys():  # a quotient's
+            self._admit(state, operator, plain)
+            return
+        else:
+            self._remembered(operator, plain)
+            wrong = self._hidden(plain) or self._far_divided(apart)
+            said = plain if self.places or plain.symbols & self.given else apart
+            wrong = wrong or self._hidden_together(said, spread)
+        if wrong is None:
+            return
+        if strides := apart.symbols & self.strides:
+            name = min(strides)
+            wrong = f"'{name}' is compared; strides may be compared with 1 alone: if ({name} == 1)"
+        raise Refusal(
+            Guard.CONDITIONS,
+            f"a condition is about {spelled(apart)} {operator} 0: {wrong}",
+        )
+
+    def _remembered(self, operator: str, apart: Poly) -> None:
+        """Refuses to tell apart more than a few states by what turns of a loop leave in locals, and what is asked of
+        primitives' numbers beside where a tile ends."""
+        said = f"a condition is about {spelled(apart)} {operator} 0"
+        behind = self._behind(apart)
+        if behind & self.hidden:
+            raise Refusal(Guard.CONDITIONS, f"{said}, whose bits were mixed")
+        made, sizes = apart.symbols & self.made_of.keys(), apart.symbols & (self.given - self.steps.keys())
+        if made and (len(made) > 1 or not sizes):
+            raise Refusal(Guard.CONDITIONS, f"{said}; compare one place that a primitive gives, with a size alone")
+        for name in behind & self.ranges.keys():
+            of, states = self.ranges[name]
+            self.told[of] = max(states, self.told.get(of, 1))
+        if math.prod(self.told.values()) > _MOST_STATES:
+            raise Refusal(
+                Guard.CONDITIONS,
+                f"{said}: with the conditions before it, locals that turns change in more ways than one tell "
+                f"{math.prod(self.told.values())} states apart",
+            )
+
+    def _behind(self, apart: Poly) -> set[str]:
+        """Its symbols, and what these were made of."""
+        found: set[str] = set()
+        left = set(apart.symbols)
+        while left:
+            name = left.pop()
+            found.add(name)
+            more = set(self.made_of.get(name, ()))
+            for poly in self.quotients.get(name, ()):
+                more |= poly.symbols
+            for _, value in self.choices.get(name, (ZERO, []))[1]:
+                more |= value.symbols
+            left |= more - found
+        return found
+
+    @property
+    def _allowed_here(self) -> str:
+        return f"compare names and counters with names, tunables and numbers up to {self.most}"
+
+    def _plain(self, state: State, apart: Poly) -> tuple[Poly | str, int]:
+        """A condition without quotients and threads, or what is wrong with these; how far threads are apart there."""
+        if self.fixed == 1:
+            apart = apart.replaced(LANES, ONE)
+        for name in reversed(self.quotients):  # one of another's first
+            if name not in apart.symbols or name in self.places:
+                continue
+            found = self._remainder(apart, name)
+            if found is None:
+                return f"it encodes another number by a division; {self._allowed_here}", 0
+            apart = found
+        mine = self._mine(apart, self.places)
+        if not mine.terms:
+            return apart, 0
+        if not self._within(state, mine, -_MOST_APART, _MOST_APART):
+            return (
+                f"it is about {spelled(mine)}; threads of a block may differ by {_MOST_APART}; count turns, i < 32",
+                0,
+            )
+        return apart - mine, min(self._spread(mine), _MOST_APART)
+
+    @staticmethod
+    def _mine(apart: Poly, own: set[str]) -> Poly:
+        """What these numbers add to it."""
+        return Poly({one: factor for one, factor in apart.terms.items() if one and own.issuperset(one)})
+
+    def _spread(self, mine: Poly) -> int:
+        """How far threads' numbers may be apart there."""
+        most = (abs(factor) * (self._highest(Poly({one: 1})) or 0) for one, factor in mine.terms.items())
+        return sum(most)
+
+    def _of_few_places(self, state: State, apart: Poly) -> bool:
+        """Whether what threads and turns add to it is one of few numbers, and the rest may be asked."""
+        own = set(self.turns)
+        for name, (dividend, divisor) in self.quotients.items():  # what they are made of came first
+            if dividend.symbols | divisor.symbols <= own:
+                own.add(name)
+        mine = self._mine(apart, own)
+        both = mine, mine + number(apart.terms.get((), 0))
+        few = (one for one in both if self._within(state, one, -_MOST_APART, _MOST_APART))
+        rest = apart - next(few, ZERO)
+        if rest.symbols & (own | self.quotients.keys()):
+            return False
+        return self._hidden(rest) is None and self._hidden_together(rest, _MOST_APART) is None
+
+    def _hidden(self, apart: Poly) -> str | None:
+        allowed = self._allowed_here
+        most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else self.most // self._elements(apart)
+        if abs(apart.terms.get((), 0)) > most:
+            return f"it encodes {abs(apart.terms[()])}; {allowed}"
+        for monomial, factor in apart.terms.items():
+            if any(name in self.strides for name in monomial) and (
+                len(monomial) > 1 or abs(factor) != 1 or apart.symbols != {monomial[0]}
+            ):
+                return allowed
+            counted = [name for name in monomial if name != LANES and name not in self.paces]
+            if len(counted) > 1 or (monomial.count(LANES) > 1):
+                return f"it multiplies; {allowed}"
+            if counted and counted[0] not in self.turns and len(monomial) == 1:
+                if abs(factor) != 1:
+                    return f"it multiplies '{counted[0]}' by {abs(factor)}; {allowed}"
+            elif counted and counted[0] not in self.turns:
+                return f"it multiplies '{counted[0]}' by lanes; {allowed}"
+            elif monomial and abs(factor) > (MOST_TIMES if LANES in monomial else MOST_COMPARED):
+                return f"it multiplies by {abs(factor)}; at most {MOST_TIMES} vectors or {MOST_COMPARED} steps are one"
+        if any(apart.symbols & {name} for name in self.strides):
+            constant = apart.terms.get((), 0)
+            if abs(constant) > 1:
+                return allowed
+        return None
+
+    def _elements(self, apart: Poly) -> int:
+        """Of how many elements one is there."""
+        return max((self.steps[name] for name in apart.symbols & self.steps.keys()), default=1)
+
+    def _counters(self, apart: Poly) -> set[str]:
+        return apart.symbols - self.given - self.quotients.keys() - {LANES}
+
+    def _far_divided(self, apart: Poly) -> str | None:
+        """What is wrong with the remainders that this condition and those before it tell."""
+        dividing = (self._counters(apart) | self.quotients.keys()) - self.places
+        for monomial, factor in apart.terms.items():
+            if dividing.intersection(monomial):
+                self.divided = math.lcm(self.divided, factor)
+        if self.divided > self.together_most:
+            return f"with the conditions before it it tells a number apart by its remainder by {self.divided}"
+        return None
+
+    def _hidden_together(self, apart: Poly, spread: int) -> str | None:
+        """The same of this condition and those before it: counters may carry a number from one to another."""
+        counters = self._counters(apart)
+        steps: dict[str, int] = {}
+        for monomial, factor in apart.terms.items():
+            steps.update((name, factor * self._elements(apart)) for name in monomial if name in counters)
+        if apart.symbols - counters - {LANES}:
+            behind = {one for name in apart.symbols for one in self.made_of.get(name, ())} & self.turns - self.places
+            self.asked[apart] = {**dict.fromkeys(behind, max(self.steps.values(), default=1)), **steps}
+            for name, step in steps.items():
+                of = self.together.get(name, Together({name}))
+                self.together.update(dict.fromkeys(of.counters, replace(of, steps=of.steps | {abs(step)})))
+        elif counters:
+            number = abs(apart.terms.get((), 0)) + abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1) + spread
+            if len(counters) == 1:  # of one counter the largest number counts
+                apart, number = symbol(*counters), -(-number // abs(steps[min(counters)]))
+            found = Together(numbers={apart: number})
+            for other in (self.together.get(name, Together({name})) for name in counters):
+                found.counters |= other.counters
+                found.steps |= other.steps
+                found.numbers = {**other.numbers, **found.numbers, apart: max(number, other.numbers.get(apart, 0))}
+            self.together.update(dict.fromkeys(found.counters, found))
+        for steps in self.asked.values():
+            groups = [(abs(step), self.together.get(name, Together())) for name, step in steps.items()]
+            large = sum(step * sum(group.numbers.values()) for step, group in groups) > self.together_most
+            if large or any(len(group.steps) > 1 for _, group in groups):
+                return "with the conditions before it it encodes a large number in counters"
+        return None
+
+    def _remainder(self, apart: Poly, name: str) -> Poly | None:
+        """A condition on a quotient or a remainder, without it: whether there is any, or a small number's."""
+        dividend, divisor = self.quotients[name]
+        by = divisor.constant
+        split = apart.by(name)
+        if by is None or split is None or (factor := split[0].constant) is None or self._least(name) > self.most:
+            return None
+        rest = split[1]
+        if rest.symbols <= self.turns and (self.places or rest.symbols or not rest.terms.get((), 0)):
+            return tightened(dividend * number(factor) + divisor * rest)
+        if factor % by:
+            return None
+        left = apart + (dividend - divisor * symbol(name)) * number(factor // by)
+        return left if left.symbols <= self.turns | self.choices.keys() else None
+
+    def _least(self, name: str) -> int:
+        """What an argument of the kernel is at least where a quotient is not 0."""
+        dividend, divisor = self.quotients[name]
+        wanted = (divisor.constant or self.most) + abs(dividend.terms.get((), 0))
+        found = 1
+        for monomial, factor in dividend.terms.items():
+            for one in monomial:
+                if one in self.quotients:
+                    found = max(found, self._least(one) * -(-wanted // abs(factor)))
+        return max(found, wanted)
