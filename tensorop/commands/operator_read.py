@@ -87,8 +87,7 @@ def _product(operator: Operator) -> None:
 
 
 def _binding(operator: Operator) -> None:
-    module, libraries_made = operators.binding(operator), products.load(operator).libraries.values()
-    known = {name for one in libraries_made for names in one.names.values() for name in names}
+    module = operators.binding(operator)
     with _at(f"{operator.folder / 'binding.py'}"):
         for name in ("declarations", "bind"):
             rule(callable(getattr(module, name, None)), f"expected a function '{name}', got none")
@@ -97,6 +96,9 @@ def _binding(operator: Operator) -> None:
             cffi.FFI().cdef(text)
         except Exception as error:
             rule(False, f"function 'declarations': {type(error).__name__}: {error}")
+    libraries_made = products.load(operator).libraries.values()
+    known = {name for one in libraries_made for names in one.names.values() for name in names}
+    with _at(f"{operator.folder / 'binding.py'}"):
         for name in re.findall(r"\b(tensorop_\w+)\s*\(", text):
             expected = f"expected functions that product.yaml names, got '{name}'"
             rule(name in known, f"function 'declarations': {expected}")
