@@ -112,7 +112,7 @@ class Contract(ABC):
         return len(self.flags)
 
     def told(self, problem: Problem) -> tuple[int, ...]:
-        """A call's flags."""
+        """A call's flags. Operators' own code has this name, and journals depend on that code to the byte."""
         own = (self.known(problem)[name] for name in self.flags)
         return (*own, int(problem.options.get("variant", -1)))
 
