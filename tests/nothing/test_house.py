@@ -1,0 +1,111 @@
+"""The size and the shape of the code: how many lines, one meaning a class name, records instead of long signatures."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "tensorop"
+OPTIONAL = {"calibration", "cluster", "cuda", "kits"}  # sub-packages that the core does without
+PLUGINS = {"Backend"}  # what each file of a kind is looked up by
+
+# What a change may not pass without saying why in its commit.
+MOST_LINES = 30_000
+MOST_LINES_OF_THE_CORE = 26_500
+MOST_LINES_OF_BENCHMARKS = 6_000
+MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
+FEW_UNTYPED = 70
+
+UNTYPED = re.compile(r"\b(dict|Mapping|MutableMapping)\[str, Any\]")
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def code_lines(path: Path) -> int:
+    """Without docstrings, comments and blank lines."""
+    of_docstrings: set[int] = set()
+    for node in ast.walk(modules()[path]):
+        documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            of_docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    of_code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type not in _NO_CODE:
+            of_code.update(range(token.start[0], token.end[0] + 1))
+    return len(of_code - of_docstrings)
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef, list[ast.arg]]]:
+    """With where each stands and its parameters but `self` and `cls`."""
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                place = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+                yield place, node, [one for one in given if one.arg not in ("self", "cls")]
+
+
+def test_lines_of_code() -> None:
+    lines = {path: code_lines(path) for path in modules()}
+    core = sum(n for path, n in lines.items() if path.relative_to(PACKAGE).parts[0] not in OPTIONAL)
+    assert sum(lines.values()) <= MOST_LINES
+    assert core <= MOST_LINES_OF_THE_CORE
+
+
+def test_lines_of_benchmarks() -> None:
+    sources = [p for p in (ROOT / "benchmarks").rglob("*") if p.suffix in (".py", ".c", ".h", ".cu", ".cuh")]
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources) <= MOST_LINES_OF_BENCHMARKS
+
+
+def test_a_class_name_stands_once() -> None:
+    places = defaultdict(list)
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: at for name, at in places.items() if len(at) > 1 and name not in PLUGINS}
+
+
+def test_a_long_signature_is_a_record() -> None:
+    """But for commands, whose parameters are their options."""
+    wide = {
+        place: len(given)
+        for place, node, given in functions()
+        if len(given) >= MANY_PARAMETERS and not any("command" in ast.unparse(one) for one in node.decorator_list)
+    }
+    assert not [place for place, number in wide.items() if number > MOST_PARAMETERS]
+    assert len(wide) <= FEW_FUNCTIONS, wide
+
+
+def test_what_crosses_modules_has_a_type() -> None:
+    def untyped(annotation: ast.expr | None) -> bool:
+        return annotation is not None and UNTYPED.search(ast.unparse(annotation)) is not None
+
+    found = [
+        place
+        for place, node, given in functions()
+        if not node.name.startswith("_") and (untyped(node.returns) or any(untyped(one.annotation) for one in given))
+    ]
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.AnnAssign) and untyped(node.annotation):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert len(found) <= FEW_UNTYPED, found
