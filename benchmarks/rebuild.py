@@ -213,7 +213,7 @@ def _by_layout(
 
 
 def _shape(found: opened.Opened, row: Mapping[str, Any]) -> tuple[int, ...]:
-    return tuple(row[dim] for dim in found.operator.dims)
+    return tuple(row[name] for name in found.operator.shapes.names)
 
 
 def _flops(found: opened.Opened, row: Mapping[str, Any]) -> float:
