@@ -118,7 +118,7 @@ def judge(
     for (problem, expected), call, reply in zip(given, calls, replies, strict=True):
         outcome = reply.outcome
         if outcome.ok:
-            outcome = contest.operator.reference.judge(problem, call, reply.outputs, expected)
+            outcome = contest.operator.reference.judge(problem, call, reply.outputs, within=expected)
         if not outcome.ok:
             said.append(outcome)
     return Result(core, vlen, dtype, len(given), len(said), said[0].message if said else "")
@@ -231,7 +231,7 @@ def main() -> None:
     results = []
     for dtype in dtypes:
         asked = [
-            (p, contest.operator.reference.oracle(p, contest.call(p)))
+            (p, contest.operator.reference.limits(p, contest.call(p)))
             for p in cases(contest, dtype, given.judged * 1e6)
         ]
         for core, vlen in itertools.product(cores, contest.target.vlens):

@@ -241,7 +241,7 @@ def main() -> int:
     for of in results:
         objects = f"{of.objects[1]} the same" if not of.objects[0] else f"{of.objects[0]} of {of.objects[1]} differ"
         shapes = f"{of.shapes[1]} the same" if not of.shapes[0] else f"{of.shapes[0]} of {of.shapes[1]} differ"
-        clock = f"{of.ratio.median:.3f} ({of.ratio.low:.3f} to {of.ratio.high:.3f})" if of.ratio else ""
+        clock = f"{of.ratio.value:.3f} ({of.ratio.low:.3f} to {of.ratio.high:.3f})" if of.ratio else ""
         modelled = "" if of.ratio or not of.shapes[1] else shapes
         bits = "the same bits" if of.bits else "differ"
         print(f"| {of.platform} | {of.dtype} | {of.variants} | {objects} | {bits} | {modelled} | {clock} |")

@@ -87,10 +87,6 @@ class Shapes:
             values[name] = given.get(name, values[usual] if isinstance(usual, str) else usual)
         return values
 
-    def may_be(self, text: str) -> bool:
-        """Whether somebody who wrote this text meant a shape: it has the form's characters and digits alone."""
-        return bool(text) and set(text) <= set(re.sub(r"\{\w+\}", "", self.written)) - set("[]") | set("0123456789-")
-
     def of(self, given: object) -> Shape:
         """A shape given as text, as numbers in order (attributes may be left out), or by names. Raises ValueError."""
         shape: Shape | None = None
