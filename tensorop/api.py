@@ -132,8 +132,8 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
         if _UNVERIFIED in doubts[file] and not _read(file, known[name], _device(card)):
             doubts[file].append(f"was not read either: {objdump.NAME} is absent ({objdump.HINT})")
         for doubt in doubts[file]:
-            said = f"{file} {doubt}; its code runs in this process, confined by nothing"
-            warnings.warn(printable(said), stacklevel=2)
+            message = f"{file} {doubt}; its code runs in this process, confined by nothing"
+            warnings.warn(printable(message), stacklevel=2)
     return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)
 
 

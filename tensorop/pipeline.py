@@ -109,11 +109,11 @@ def _check_c(job: Job, operator: Operator, target: Target) -> None:
     known = {dtype: tuple(dict.fromkeys(target.types_of_c(operator, dtype))) for dtype in job.dtypes}
     for dtype, types in known.items():
         if job.c_dtype not in types:
-            said = f"platform '{target.platform.name}' has results of {' or '.join(types)} beside {dtype}"
-            raise UsageError(f"--c-dtype {job.c_dtype}: {said}", hint="leave --c-dtype out, or give one of those")
+            reason = f"platform '{target.platform.name}' has results of {' or '.join(types)} beside {dtype}"
+            raise UsageError(f"--c-dtype {job.c_dtype}: {reason}", hint="leave --c-dtype out, or give one of those")
     if all(len(types) == 1 for types in known.values()):
-        said = f"platform '{target.platform.name}' has no other results beside {', '.join(known)}"
-        raise UsageError(f"--c-dtype {job.c_dtype} has no effect: {said}", hint="leave --c-dtype out")
+        reason = f"platform '{target.platform.name}' has no other results beside {', '.join(known)}"
+        raise UsageError(f"--c-dtype {job.c_dtype} has no effect: {reason}", hint="leave --c-dtype out")
 
 
 def _run(
@@ -271,8 +271,8 @@ def _failure(task: Task) -> str:
     if not ended:
         return "No candidate was tried."
     outcome = ended[-1].outcome
-    said = (outcome.log or outcome.message).strip().splitlines() or [""]
-    return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {said[0][:200]}".rstrip()
+    lines = (outcome.log or outcome.message).strip().splitlines() or [""]
+    return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {lines[0][:200]}".rstrip()
 
 
 def _is_first_real_pass(event: loop.Event) -> bool:

@@ -61,7 +61,7 @@ class Assumed:
     version: int
     constants: Sequence[str] = ()  # names of those whose value is assumed
     alternatives: Sequence[str] = ()  # names
-    said: Mapping[str, object] = field(default_factory=dict)  # goes beside the figures
+    record: Mapping[str, object] = field(default_factory=dict)  # goes beside the figures
 
 
 @dataclass(frozen=True)

@@ -85,17 +85,17 @@ class Backend(Target):
 
     @property
     def assumed(self) -> Assumed:
-        """said: caches are levels; indicative: dtype -> why its figures only indicate; alternatives: by name, what the
-        core then does."""
+        """record: caches are levels; indicative: dtype -> why its figures only indicate; alternatives: by name, what
+        the core then does."""
         model, platform = self.model, self.platform
-        said = {
+        record = {
             "calibrated": model.calibrated,
             "caches": list(platform.modelled_caches),
             "not_modelled": list(platform.unmodelled_caches),
             "indicative": dict(model.indicative),
             "alternatives": {name: alternative.meaning for name, alternative in model.alternatives.items()},
         }
-        return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), said)
+        return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), record)
 
     def bring(self, offline: bool | None) -> None:
         with ThreadPoolExecutor(1) as pool:  # the rest mostly waits for the network

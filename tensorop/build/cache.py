@@ -110,8 +110,8 @@ def _whole(folder: Path, product: str) -> bool:
         if not stat.S_ISDIR(place.st_mode) or place.st_uid not in (os.geteuid(), 0) or place.st_mode & 0o022:
             return False
         file = (folder / product).lstat()
-        said = (folder / _DIGEST).read_text()
-        return stat.S_ISREG(file.st_mode) and said == _digest(folder, product)
+        recorded = (folder / _DIGEST).read_text()
+        return stat.S_ISREG(file.st_mode) and recorded == _digest(folder, product)
     except (OSError, ValueError):
         return False
 

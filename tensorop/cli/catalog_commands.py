@@ -91,9 +91,9 @@ def group_of(kind: Catalog) -> click.Group:
 
 def _platform(platform: Platform) -> Any:
     levels = {"modelled_caches": platform.modelled_caches, "not_modelled_caches": platform.unmodelled_caches}
-    said = {**dataclasses.asdict(platform), **levels, "primitives": [one.name for one in platform.primitives]}
-    said.pop("whole")
-    return json.loads(json.dumps(said, default=dict))
+    record = {**dataclasses.asdict(platform), **levels, "primitives": [one.name for one in platform.primitives]}
+    record.pop("whole")
+    return json.loads(json.dumps(record, default=dict))
 
 
 def _show_primitives(spec: SetSpec) -> Iterator[str]:

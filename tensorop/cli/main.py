@@ -87,9 +87,9 @@ def main() -> None:
     except click.exceptions.Abort as abort:  # what click makes of Ctrl-C
         _interrupted(abort.__cause__)
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        screen.echo(said.getvalue(), err=True, nl=False)
+        text = io.StringIO()
+        error.show(text)
+        screen.echo(text.getvalue(), err=True, nl=False)
         sys.exit(2)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)

@@ -129,7 +129,7 @@ def compare(
 
 def _model(assumed: Assumed, interval: bool) -> Mapping[str, object]:
     """interval: whether ranges over the assumed constants were computed, or the best fit alone."""
-    return {"name": assumed.name, "version": assumed.version, "interval": interval, **assumed.said}
+    return {"name": assumed.name, "version": assumed.version, "interval": interval, **assumed.record}
 
 
 def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict[str, str]) -> Iterator[Row]:

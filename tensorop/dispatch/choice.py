@@ -148,8 +148,8 @@ class FitData:
                 for row, measured in enumerate(self.measured)
                 if measured.costs[number] is not None and self.parts[row] != without
             ]
-            told = np.array([self.measured[row].costs[number] for row in rows], dtype=np.float64)
-            samples.append(CostSamples(terms[rows], self.places[rows], told))
+            costs = np.array([self.measured[row].costs[number] for row in rows], dtype=np.float64)
+            samples.append(CostSamples(terms[rows], self.places[rows], costs))
         more = []
         for one, pool, parts in self.also:
             kept = [row for row, part in enumerate(parts) if part != without]
@@ -181,8 +181,8 @@ def fit_data(candidates: Candidates, measured: Sequence[CostRow], also: Sequence
     others = []
     for other in also:
         seen = candidates.columns(other.problems)
-        told = CostSamples(candidates.terms(other.variant, seen), candidates.places(seen), np.array(other.costs))
-        others.append((told, candidates.pool(other.variant), tuple(part[p.pairs] for p in other.problems)))
+        samples = CostSamples(candidates.terms(other.variant, seen), candidates.places(seen), np.array(other.costs))
+        others.append((samples, candidates.pool(other.variant), tuple(part[p.pairs] for p in other.problems)))
     return FitData(
         candidates,
         tuple(measured),
@@ -284,13 +284,13 @@ def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
     rows = [row for row, part in enumerate(samples.parts) if part != without]
     places = samples.places[rows]
     guessed, unsure = costmodel.predict(models, [terms[rows] for terms in samples.terms], places)
-    told = guessed + UNCERTAINTY_WEIGHT * unsure
+    log_costs = guessed + UNCERTAINTY_WEIGHT * unsure
     for place, row in enumerate(rows):
         for number, cost in enumerate(samples.measured[row].costs):
             if cost is not None:
-                told[place, number] = math.log(cost)
-    told = _dear(told, samples.barred[rows])
-    losses.append(MEASURED_WEIGHT * _over_best(told))
+                log_costs[place, number] = math.log(cost)
+    log_costs = _dear(log_costs, samples.barred[rows])
+    losses.append(MEASURED_WEIGHT * _over_best(log_costs))
     for name, column in samples.candidates.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}

@@ -84,9 +84,9 @@ def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -
     """Problems x models: natural logarithms of costs, and their standard deviations. terms: by model, of each problem;
     places: the problems' coordinates."""
     means, spreads = np.empty((len(places), len(models))), np.empty((len(places), len(models)))
-    told = np.concatenate([model.places for model in models])
+    sample_places = np.concatenate([model.places for model in models])
     # most places are those of all models
-    apart, of_sample = np.unique(told, axis=0, return_inverse=True)
+    apart, of_sample = np.unique(sample_places, axis=0, return_inverse=True)
     columns = np.split(of_sample.reshape(-1), np.cumsum([len(model.places) for model in models])[:-1])
     with threadpool_limits(1):
         for begin in range(0, len(places), BLOCK):

@@ -80,9 +80,9 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     by_label = {p.label: p for p in (*task.problems, *task.large_problems)}
     found = []
     for name, finished in task.tried(task.shortlist).items():
-        told = {by_label[p]: objective(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
-        if told and name not in mine:
-            found.append(Also(finished.trial.variant, tuple(told), tuple(told.values())))
+        costs = {by_label[p]: objective(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}
+        if costs and name not in mine:
+            found.append(Also(finished.trial.variant, tuple(costs), tuple(costs.values())))
     return found
 
 

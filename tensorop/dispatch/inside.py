@@ -78,9 +78,9 @@ class LibraryBench:
         costs = dict(self._counted(wanted) if self.task.target.deterministic else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             template = self.given.all[number].template.name
-            told = {"dtype": self.given.dtype, "template": template, "variant": number}
+            record = {"dtype": self.given.dtype, "template": template, "variant": number}
             self.task.journal.note(
-                UNMEASURED, told | {"kind": outcome.kind.value, "message": outcome.message[:MESSAGE]}
+                UNMEASURED, record | {"kind": outcome.kind.value, "message": outcome.message[:MESSAGE]}
             )
         rows: dict[int, list[CostRow]] = {}
         for vlen, (place, probe) in itertools.product(self.task.target.vlens, enumerate(wanted)):
@@ -99,8 +99,8 @@ class LibraryBench:
 
     def _impossible(self, problem: Problem, by_vlen: Mapping[int, Samples]) -> Outcome | None:
         """The first figure that is beyond peak or memory."""
-        told = (self.roof.impossible(self.task.operator, problem, s, vlen) for vlen, s in by_vlen.items())
-        return next((outcome for outcome in told if outcome), None)
+        outcomes = (self.roof.impossible(self.task.operator, problem, s, vlen) for vlen, s in by_vlen.items())
+        return next((outcome for outcome in outcomes if outcome), None)
 
     def _timed(self, wanted: Sequence[Probe]) -> Iterator[tuple[Place, float]]:
         """All variants of a probe in one process, by turns."""
@@ -132,8 +132,8 @@ class LibraryBench:
         cost = target.measure_each(lambda vlen: replace(request, vlen=vlen))
         if isinstance(cost, Outcome):
             return cost
-        told = (self._impossible(problem, by_vlen) for by_vlen in cost)
-        return next((outcome for outcome in told if outcome), None) or cost
+        outcomes = (self._impossible(problem, by_vlen) for by_vlen in cost)
+        return next((outcome for outcome in outcomes if outcome), None) or cost
 
     def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[Place, float]]:
         """Each variant by itself at each VLEN, on all its probes in one process."""
@@ -154,8 +154,8 @@ class LibraryBench:
             if isinstance(counted, Outcome):
                 return counted
             samples = [one.samples for one in counted]
-            told = (self._impossible(problems[p], {vlen: s}) for p, s in zip(mine, samples, strict=True))
-            return next((outcome for outcome in told if outcome), None) or samples
+            outcomes = (self._impossible(problems[p], {vlen: s}) for p, s in zip(mine, samples, strict=True))
+            return next((outcome for outcome in outcomes if outcome), None) or samples
 
         def costs(at: tuple[int, int]) -> list[tuple[Place, float]]:
             number, vlen = at

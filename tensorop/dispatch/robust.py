@@ -65,8 +65,8 @@ def measure_close_variants(task: Task, library: Path, given: Winners) -> None:
     assumed = task.target.assumed
     assert assumed is not None
     of_search = {problem.label for problem in (*task.problems, *task.large_problems)}
-    told = evidence.load_costs(task, given).items()
-    own = {vlen: [one for one in measured if one.problem.label in of_search] for vlen, measured in told}
+    costs = evidence.load_costs(task, given).items()
+    own = {vlen: [one for one in measured if one.problem.label in of_search] for vlen, measured in costs}
     contests = _counted(task, LibraryBench(task, library, given), own)
     data = [asdict(contest) | {"chosen": contest.chosen, "given_up": contest.given_up} for contest in contests]
     evidence.note(task, given, NOTE, constants=assumed.constants, contests=data, alternatives=assumed.alternatives)
@@ -100,12 +100,12 @@ def summary(task: Task) -> str:
     names = sorted({name for found in changed for name in found})
     steady = sum(not found for found in changed)
     by = f"; others change by {', '.join(names)}" if names else ""
-    said = f"{task.dtype}: of {len(contests)} close choices no assumed constant changes {steady}{by}"
+    line = f"{task.dtype}: of {len(contests)} close choices no assumed constant changes {steady}{by}"
     dearer = [contest["given_up"] for contest in contests if contest["given_up"] > 0]
     if not dearer or not noted[-1]["alternatives"]:
-        return said
+        return line
     more = f"costs up to {max(dearer):.1%} more at the best fit"
-    return f"{said}; in {len(dearer)} the one taken, whose worst alternative is best, {more}"
+    return f"{line}; in {len(dearer)} the one taken, whose worst alternative is best, {more}"
 
 
 def _noted(task: Task, given: Winners) -> list[CloseVariants] | None:
@@ -138,11 +138,11 @@ def _counted(task: Task, inside: LibraryBench, of_variants: CostsByVlen) -> list
         if until is not None and time.monotonic() > until:
             return None
         counted = {number: _cycles(task, inside, problem, vlen, number) for number in close}
-        told = {number: cycles for number, cycles in counted.items() if cycles is not None}
-        if len(told) < 2:
+        by_variant = {number: cycles for number, cycles in counted.items() if cycles is not None}
+        if len(by_variant) < 2:
             return None
-        cycles, under = zip(*told.values(), strict=True)
-        return CloseVariants(vlen, problem.label, tuple(told), cycles, under)
+        cycles, under = zip(*by_variant.values(), strict=True)
+        return CloseVariants(vlen, problem.label, tuple(by_variant), cycles, under)
 
     with ThreadPoolExecutor(max(1, task.job.jobs)) as pool:
         found = pool.map(contest, sorted(wanted, key=lambda item: item[:2]))

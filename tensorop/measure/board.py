@@ -24,7 +24,7 @@ from tensorop.errors import JobError, MissingTool
 from tensorop.measure.board_config import write_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.process import children
-from tensorop.provision.process import told
+from tensorop.provision.process import output_of
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import alternative_values, scenario_values
 
@@ -135,7 +135,7 @@ def bring(model: BoardModel) -> None:
 
 def _key(compiler: str, lanes: int, sources: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
-    for part in (told(Path(compiler), "--version"), _processor(), str(lanes), *_FLAGS):
+    for part in (output_of(Path(compiler), "--version"), _processor(), str(lanes), *_FLAGS):
         digest.update(part.encode() + b"\0")
     for source in sources:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")

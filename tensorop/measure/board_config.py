@@ -118,8 +118,8 @@ def _stops(values: _Values, model: BoardModel) -> list[str]:
 
 
 def _numbers(values: Sequence[float]) -> str:
-    told = {x: f"{x:.9g}" for x in set(values)}  # most scenarios have the same
-    return " ".join(told[x] for x in values)
+    texts = {x: f"{x:.9g}" for x in set(values)}  # most scenarios have the same
+    return " ".join(texts[x] for x in values)
 
 
 def _cost_lines(model: BoardModel, values: _Values, name: str, vlen: int, units: list[str]) -> list[str]:

@@ -44,9 +44,9 @@ def here(platform: Platform) -> Platform:
     return on_core(platform, facts.execute(Native(), identify_program(platform.arch).path))
 
 
-def on_core(platform: Platform, told: Mapping[str, str]) -> Platform:
+def on_core(platform: Platform, reported: Mapping[str, str]) -> Platform:
     """The same for what identify.c said of a core."""
-    if facts.VECTORS in platform.requires and not facts.confirms(told):
+    if facts.VECTORS in platform.requires and not facts.confirms(reported):
         raise JobError(
             f"this machine's CPU executes no instruction of the V extension 1.0, which platform '{platform.name}' needs"
             " (the letter 'v' in /proc/cpuinfo may mean the draft 0.7.1)",
@@ -54,7 +54,7 @@ def on_core(platform: Platform, told: Mapping[str, str]) -> Platform:
         )
     if len(platform.vlens) == 1:
         return platform
-    return narrowed(platform, int(told["vlen"]) if "vlen" in told else None)
+    return narrowed(platform, int(reported["vlen"]) if "vlen" in reported else None)
 
 
 def narrowed(platform: Platform, vlen: int | None) -> Platform:

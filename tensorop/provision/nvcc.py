@@ -69,7 +69,7 @@ def _of_extra() -> Path | None:
 def _asked(binary: Path) -> Nvcc | None:
     """None where it does not run or is too old for the copy engine's instructions."""
     versions = [
-        re.search(r"release [\d.]+, V([\d.]+)", process.told(binary.with_name(name), "--version"))
+        re.search(r"release [\d.]+, V([\d.]+)", process.output_of(binary.with_name(name), "--version"))
         for name in ("nvcc", "ptxas")
     ]
     if versions[0] is None or versions[1] is None:

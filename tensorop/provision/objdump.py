@@ -38,7 +38,7 @@ _NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
 
 def version(binary: Path) -> int:
     """The major version of an llvm-objdump; 0 for what does not run or is something else."""
-    found = re.search(r"LLVM version (\d+)\.", process.told(binary, "--version"))
+    found = re.search(r"LLVM version (\d+)\.", process.output_of(binary, "--version"))
     return int(found[1]) if found else 0
 
 

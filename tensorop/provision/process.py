@@ -23,21 +23,21 @@ def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, 
     if done.returncode != 0:
         lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         errors_first = [line for line in lines if line.lower().startswith(("e:", "error", "err:"))] or lines
-        said = "; ".join(errors_first[:3]) or f"exit status {done.returncode}"
-        raise errors.MissingTool(f"{doing} failed: {said}", hint=hint)
+        reason = "; ".join(errors_first[:3]) or f"exit status {done.returncode}"
+        raise errors.MissingTool(f"{doing} failed: {reason}", hint=hint)
     return done.stdout
 
 
-def told(binary: Path, option: str) -> str:
+def output_of(binary: Path, option: str) -> str:
     """What a program prints for an option that ends it at once (`--version`); "" when it does not run. Asked once."""
     try:
-        return _told(binary, option, binary.stat().st_mtime_ns)
+        return _output_of(binary, option, binary.stat().st_mtime_ns)
     except OSError:
         return ""
 
 
 @functools.cache
-def _told(binary: Path, option: str, stamp: int) -> str:
+def _output_of(binary: Path, option: str, stamp: int) -> str:
     try:
         return children.run([str(binary), option], timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired):

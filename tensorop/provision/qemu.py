@@ -43,7 +43,7 @@ _JAIL = zig.OwnPart(
 
 def has_plugins(binary: Path) -> bool:
     """Whether it runs and takes `-plugin`."""
-    return re.search(r"^-plugin\b", process.told(binary, "-help"), re.MULTILINE) is not None
+    return re.search(r"^-plugin\b", process.output_of(binary, "-help"), re.MULTILINE) is not None
 
 
 def system(arch: str) -> Path | None:

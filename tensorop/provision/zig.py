@@ -63,10 +63,10 @@ def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
     except subprocess.TimeoutExpired:
         raise errors.MissingTool(f"{failure}: {argv[0]} took more than {_MOST_S:g} s", hint=hint) from None
     if done.returncode != 0:
-        said = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
+        reason = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
         if os.strerror(errno.ENOSPC) in done.stderr:
             raise errors.JobError(f"the disk is full: {failure}", hint="free some space, or move TENSOROP_CACHE")
-        raise errors.MissingTool(f"{failure}: {said}", hint=hint)
+        raise errors.MissingTool(f"{failure}: {reason}", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Counts:
         self._rounds, self._warm_ns, self._min_ns, self._cold = rounds, warm_ns, min_ns, cold
         self._clock = clock
         self._began = self._ended = clock()
-        self.words = self.told = 0
+        self.words = self.reported_ns = 0
         self._over = False
 
     @property
@@ -93,7 +93,7 @@ class Counts:
             raise BadReport("more reports than batches that were asked for")
         if not self._made(entry.named[-1], calls):
             raise BadReport(f"a batch of {calls} calls where {entry.named[-1]} were asked for")
-        self.told += ns
+        self.reported_ns += ns
         wanted = self._next(entry, calls, ns)
         if wanted > _ENOUGH:
             raise BadReport("calls that take no time")

@@ -23,9 +23,9 @@ def read(runner: Machine, program: Path | None = None) -> Core:
     clock and identity registers stay unknown. Raises BoardError when a board does not answer, JobError when the
     program does not run.
     """
-    said = runner.shell(_SCRIPT.read_text())
-    told = execute(runner, program) if program is not None else {}
-    return parse(said, told, runner.link())
+    output = runner.shell(_SCRIPT.read_text())
+    reported = execute(runner, program) if program is not None else {}
+    return parse(output, reported, runner.link())
 
 
 def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str, str]:
@@ -33,22 +33,22 @@ def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str,
     ended = confined.run(runner, Launch([runner.place(program)], vlen), timeout_s=90)
     if ended.status != 0:
         why = runner.lost(ended.status, ended.stderr)
-        said = ended.stderr.strip().splitlines()[-1:] or [f"status {ended.status}"]
+        lines = ended.stderr.strip().splitlines()[-1:] or [f"status {ended.status}"]
         if why is not None and runner.far:
-            raise BoardError(f"{why}: {said[0]}", hint=runner.hint)
-        raise JobError(f"a small static program does not run on the target ({runner.name}): {said[0]}")
+            raise BoardError(f"{why}: {lines[0]}", hint=runner.hint)
+        raise JobError(f"a small static program does not run on the target ({runner.name}): {lines[0]}")
     return dict(line.split(" ", 1) for line in ended.stdout.decode(errors="replace").splitlines() if " " in line)
 
 
-def confirms(told: Mapping[str, str]) -> bool:
+def confirms(reported: Mapping[str, str]) -> bool:
     """Whether what identify.c said leaves RISC-V's letter `v` as it is. Kernels print it for cores of the draft 0.7.1
     too, which have no vlenb to read."""
-    return not told or "vlen" in told
+    return not reported or "vlen" in reported
 
 
-def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
+def parse(output: str, reported: Mapping[str, str], link: float = 0.0) -> Core:
     """The outputs of facts.sh and identify.c as a record. Raises BoardError when the script did not run."""
-    parts = _parts(said)
+    parts = _parts(output)
     if "end" not in parts:
         raise BoardError("the target has no usable shell: it did not run a script of questions", hint="it needs sh")
 
@@ -58,31 +58,31 @@ def parse(said: str, told: Mapping[str, str], link: float = 0.0) -> Core:
     machine, *rest = [*parts.get("uname", []), ""]
     processors = _processors(parts.get("cpuinfo", []))
     caches = _sysfs(parts.get("sysfs", [])) or _getconf(parts.get("getconf", [])) or _tree(parts.get("tree", []))
-    online = told.get("cores") or first("online")
-    page = told.get("page") or first("page")
+    online = reported.get("cores") or first("online")
+    page = reported.get("page") or first("page")
     flags = frozenset[str]().union(*map(native.flags_of, processors.values()))
     return Core(
         arch=of_uname(machine),
         kernel=rest[0],
         libc=first("libc"),
-        flags=flags if confirms(told) else flags - {VECTORS},
+        flags=flags if confirms(reported) else flags - {VECTORS},
         processors=processors,
-        identity={key: told[key] for key in ("vendor", "architecture", "implementation") if key in told},
-        vlen=int(told["vlen"]) if "vlen" in told else None,
+        identity={key: reported[key] for key in ("vendor", "architecture", "implementation") if key in reported},
+        vlen=int(reported["vlen"]) if "vlen" in reported else None,
         page=int(page) if page.isdigit() else 0,
         cores=int(online) if online.isdigit() else 0,
         caches=caches,
-        clock_mhz=float(told.get("clock", 0)),
+        clock_mhz=float(reported.get("clock", 0)),
         link=link,
         governor=first("governor"),
         load=float((first("load") or "0").split()[0]),
     )
 
 
-def _parts(said: str) -> dict[str, list[str]]:
+def _parts(output: str) -> dict[str, list[str]]:
     parts: dict[str, list[str]] = {}
     current: list[str] = []
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith("@"):
             current = parts.setdefault(line[1:], [])
         else:

@@ -149,7 +149,7 @@ class Raw:
 
     outputs: (buffer, twice the entry + 1 after its shifted operands, bytes) in the buffers' order, result by result.
     samples: ns a call, by entry and round; calls: of those batches; span: ns from the first batch to the last's end;
-    spent: ns of all batches, apart: of calls among them that nobody was told of; told: ns that reports said;
+    spent: ns of all batches, apart: of calls among them that nobody was told of; reported_ns: of all reports;
     rested: ns between batches until threads of earlier calls rested.
     window: seconds that passed here meanwhile; busy: seconds that the process ran, as this system's kernel says;
     words: how often it reported.
@@ -167,7 +167,7 @@ class Raw:
     spent: int = 0
     apart: int = 0
     rested: float = 0.0
-    told: int = 0
+    reported_ns: int = 0
     window: float = math.inf
     busy: float | None = None
     words: int = 0
@@ -269,9 +269,9 @@ class Parser:
 
     def answers(self) -> bytes:
         """What the harness waits for, taken away; nothing where it waits for nothing."""
-        said = bytes(self._answers)
+        data = bytes(self._answers)
         self._answers.clear()
-        return said
+        return data
 
     def _step(self) -> bool:
         if self.hello is None:
@@ -297,7 +297,7 @@ class Parser:
         del self._data[:size]
         if self._counts is not None:
             c = self._counts
-            raw = replace(raw, told=c.told, window=c.window, busy=c.busy, words=c.words)
+            raw = replace(raw, reported_ns=c.reported_ns, window=c.window, busy=c.busy, words=c.words)
         self.replies.append(raw)
         self._counts = None
         return True

@@ -203,7 +203,7 @@ def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
     batches = 3 * samples + 2 * raw.words
     beside = _SLACK_NS + batches * (_BATCH_NS + _BYTE_NS * moved) + samples * request.flush_bytes
     if raw.busy is not None:  # other programs do not count
-        return 1e9 * raw.busy > 1.25 * (raw.timed + raw.told) + raw.apart + beside
+        return 1e9 * raw.busy > 1.25 * (raw.timed + raw.reported_ns) + raw.apart + beside
     beside = 10 * beside + (_FAR_NS * runner.patience if runner.far else _NEAR_NS) * raw.words
     return 1e9 * raw.window > 3 * raw.spent + raw.rested + beside
 
@@ -221,11 +221,11 @@ def _reply(raw: Raw, request: Request, runner: Runner) -> Reply:
         whole = replace(buffers[slot], data=np.frombuffer(data, dtype=buffers[slot].data.dtype))
         results[-1][1][name] = whole.operands(bool(which % 2)).data
     if isinstance(request, Time):
-        said = f"its calls say {raw.timed / 1e9:.3f} s in {raw.span / 1e9:.3f} s, here {raw.window:.3f} s passed"
+        message = f"its calls say {raw.timed / 1e9:.3f} s in {raw.span / 1e9:.3f} s, here {raw.window:.3f} s passed"
         if not raw.timed / 1.01 - 1e6 <= raw.spent <= raw.span * 1.01 + 1e6 <= 1e9 * raw.window * 1.02 + 3e6:
-            return Reply(Outcome(Kind.IMPOSSIBLE, where, said))
+            return Reply(Outcome(Kind.IMPOSSIBLE, where, message))
         if _lacks(raw, request, runner):
-            return Reply(Outcome(Kind.NOISY, where, f"{said}: more than what lies between calls takes"))
+            return Reply(Outcome(Kind.NOISY, where, f"{message}: more than what lies between calls takes"))
     if not isinstance(request, Time):
         return Reply(Outcome(Kind.OK, where), results[0][1] if results else {})
     entries = range(len(request.entries)) if request.keep else ()

@@ -91,8 +91,8 @@ class Ssh(Machine):
         ended = process.run(self._ssh(command), timeout_s=limit, talk=process.Talk([fed]))
         if ended.status == 0 and not ended.timed_out:
             return ended.stdout.decode(errors="replace")
-        said = [line for line in ended.stderr.strip().splitlines() if not line.startswith("Warning:")]
-        word = f"no answer within {limit:.0f} s" if ended.timed_out else (said or [f"status {ended.status}"])[-1]
+        lines = [line for line in ended.stderr.strip().splitlines() if not line.startswith("Warning:")]
+        word = f"no answer within {limit:.0f} s" if ended.timed_out else (lines or [f"status {ended.status}"])[-1]
         hint = next((h for sign, h in _LOGIN if sign.lower() in ended.stderr.lower()), "")
         raise errors.BoardError(
             f"{doing} {self.host} failed: {word}",
@@ -116,8 +116,8 @@ class Ssh(Machine):
         data = files.read(path, files.LIBRARY)
         name = shlex.quote(f"{self.folder}/{path.name}-{hashlib.sha256(data).hexdigest()[:16]}")
         # Candidates are new nearly always, so that asking first would only cost a connection.
-        if len(data) > _ASK_BYTES and (said := self.shell(_there(name), b"").strip()):
-            return said
+        if len(data) > _ASK_BYTES and (remote := self.shell(_there(name), b"").strip()):
+            return remote
         receive = f"cd && mkdir -p {shlex.quote(self.folder)} && {{ cat > {name}.$$; {_whole(name, len(data))}; }}"
         return self.shell(receive, data, doing=f"copying {path.name} to").strip()
 
@@ -131,8 +131,8 @@ class Ssh(Machine):
                 archive.addfile(entry, io.BytesIO(held))
         data = packed.getvalue()
         name = shlex.quote(f"{self.folder}/libraries-{hashlib.sha256(data).hexdigest()[:16]}")
-        if said := self.shell(_there(name), b"").strip():
-            return said
+        if remote := self.shell(_there(name), b"").strip():
+            return remote
         receive = (
             f"cd && rm -rf {name}.part && mkdir -p {name}.part && tar -xf - -C {name}.part && mv {name}.part {name} "
             f"&& readlink -f {name}"

@@ -122,7 +122,7 @@ class Bandit:
                 return min(lacking, key=lambda name: tried[name])
         return max(live, key=lambda name: self._index(live[name]), default=None)
 
-    def owed(self, asked: Mapping[str, int] | None = None) -> int:
+    def remaining(self, asked: Mapping[str, int] | None = None) -> int:
         """How many trials arms that have points still lack of their least number."""
         live = [(name, arm) for name, arm in self._arms.items() if not arm.exhausted]
         return sum(max(0, arm.least - arm.trials - (asked or {}).get(name, 0)) for name, arm in live)

@@ -255,7 +255,7 @@ class _Run:
         if self.clock.trials_left == 0:
             return False
         begun = self.clock.trials + sum((asked or {}).values())
-        return not self.clock.out_of_time or begun == 0 or self.bandit.owed(asked) > 0
+        return not self.clock.out_of_time or begun == 0 or self.bandit.remaining(asked) > 0
 
     def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
         """New trials of the arm whose turn it is, and of the next where it has too few; [] when all are exhausted."""
@@ -354,8 +354,8 @@ class _Run:
     def _left(self) -> float | None:
         """Seconds to come: those of the budget, or where they do not suffice those of the least there is to try."""
         by_clock, by_trials = self.clock.seconds_left, self.clock.trials_left
-        owed = self.bandit.owed() if by_trials is None else min(self.bandit.owed(), by_trials)
-        return by_clock if by_clock is None else max(by_clock, owed * self.clock.elapsed / self.clock.trials)
+        remaining = self.bandit.remaining() if by_trials is None else min(self.bandit.remaining(), by_trials)
+        return by_clock if by_clock is None else max(by_clock, remaining * self.clock.elapsed / self.clock.trials)
 
     def _trial(self, arm: Arm, point: Point) -> Trial:
         what, kernel = self.what, arm.kernel

@@ -40,7 +40,7 @@ class History:
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
     _spent: dict[Group, float] = field(default_factory=dict)
-    _told: float = 0.0  # up to when seconds are of some search, or of none
+    _counted_s: float = 0.0  # up to when seconds are of some search, or of none
 
     def add(self, record: Mapping[str, object]) -> None:
         """Takes one record in; raises KeyError, TypeError or ValueError where it is not one."""
@@ -48,9 +48,9 @@ class History:
         if not isinstance(record["t"], int | float):
             raise TypeError(f"'t' is {record['t']!r:.60}")
         self.seconds = float(record["t"])
-        since = self.seconds - self._told
+        since = self.seconds - self._counted_s
         if event not in ("template", "text"):  # written between a trial's start and its end, whose time it is
-            self._told = self.seconds
+            self._counted_s = self.seconds
         match event:
             case "run":
                 self.facts = records.facts_of(record)

@@ -35,7 +35,7 @@ class Roof:
         key = problem.dtype, vlen
         least = self._least(operator, problem, vlen, threads)
         if samples.value < least:
-            self._peaks[key] = max(self._peaks.get(key, 0.0), self._told(*key, fresh=True))
+            self._peaks[key] = max(self._peaks.get(key, 0.0), self._target_peak(*key, fresh=True))
             self._memory = None
             least = self._least(operator, problem, vlen, threads)
         if samples.value >= least:
@@ -46,7 +46,7 @@ class Roof:
     def peak(self, dtype: str, vlen: int = 0) -> float:
         """Flops of one core in a unit of the target's cost; 0 where it cannot be told. vlen: bits, under a model."""
         if (key := (dtype, vlen)) not in self._peaks:
-            self._peaks[key] = self._told(dtype, vlen)
+            self._peaks[key] = self._target_peak(dtype, vlen)
         return self._peaks[key]
 
     def bound(self, dtype: str, vlens: Sequence[int]) -> float | None:
@@ -60,7 +60,7 @@ class Roof:
         by_peak = work / peak if peak else 0.0
         return max(by_peak, self._by_memory(traffic)) / threads / MARGIN
 
-    def _told(self, dtype: str, vlen: int, fresh: bool = False) -> float:
+    def _target_peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
         return self.target.peak(dtype, vlen, fresh) if dtype in MEASURED else 0.0
 
     def _by_memory(self, traffic: float) -> float:

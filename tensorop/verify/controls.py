@@ -173,8 +173,8 @@ class ControlRun:
         if found.kind is Kind.LOST:
             raise JobError(f"{name} could not be judged: {found.message}", hint=hint)
         if found.ok:
-            said = f"{name} passed, seed {self.seed}; its fault: {result.fault}"
-            raise JobError(f"the judge is broken: {said}", hint=hint)
+            message = f"{name} passed, seed {self.seed}; its fault: {result.fault}"
+            raise JobError(f"the judge is broken: {message}", hint=hint)
         wanted = " or ".join(k.value for k in result.expected)
         tail = f"\n{found.log}" if found.log else ""
         raise JobError(

@@ -25,7 +25,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
 
     monkeypatch.setattr(board, "cache_dir", lambda name: tmp_path)
     monkeypatch.setattr(board.shutil, "which", lambda cc: f"/bin/{cc}")
-    monkeypatch.setattr(board, "told", lambda compiler, *words: "1")
+    monkeypatch.setattr(board, "output_of", lambda compiler, *words: "1")
     monkeypatch.setattr(board, "_build", build)
     return found
 
