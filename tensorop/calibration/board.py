@@ -53,7 +53,7 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
     asked = under.questions()
     verdicts = settle.verdicts(asked, measured)
     yield from _settled(asked, measured, verdicts)
-    shown = [name for name, said in verdicts.items() if said == settle.SHOWN]
+    shown = [name for name, verdict in verdicts.items() if verdict == settle.SHOWN]
     assert platform.board is not None
     model = board_spec.load(switched(platform.board, shown, "a board"), f"platform '{platform.name}'")
     try:
@@ -74,18 +74,18 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
             if constant.determined:
                 limits = f"({constant.low:g} to {constant.high:g})"
                 yield Line(True, key, f"{constant.value:g}, was {constant.was:g} {limits}", note=True)
-    said = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
+    summary = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
     if not fitted.explains:
-        said += (
+        summary += (
             f", of what nothing assumed bends {fitted.residual_known:.3f}: the model does not explain this board. "
             "It is another core or has no steady clock; the file holds the raw figures, and no platform can take it"
         )
-    yield Line(fitted.explains, "calibration", said)
+    yield Line(fitted.explains, "calibration", summary)
 
 
 def _settled(asked: Sequence[Question], measured: Mapping[str, float], verdicts: Mapping[str, str]) -> Iterator[Line]:
     """A line for each alternative: what the board says of it. One that it shows contradicts the model's best fit."""
-    for name, said in verdicts.items():
+    for name, verdict in verdicts.items():
         parts = [
             f"{question.usual.benchmark.name} took {measured[question.usual.benchmark.name]:.2f} cycles, "
             f"{question.under.best:.2f} ({question.under.low:.2f} to {question.under.high:.2f}) under it, "
@@ -93,5 +93,5 @@ def _settled(asked: Sequence[Question], measured: Mapping[str, float], verdicts:
             for question in asked
             if question.alternative == name and question.usual.benchmark.name in measured
         ]
-        message = f"{said}: {'; '.join(parts)}"
-        yield Line(said != settle.SHOWN, f"alternative '{name}'", message, note=said == settle.OPEN)
+        message = f"{verdict}: {'; '.join(parts)}"
+        yield Line(verdict != settle.SHOWN, f"alternative '{name}'", message, note=verdict == settle.OPEN)

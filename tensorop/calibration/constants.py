@@ -108,7 +108,7 @@ def _settled(section: Mapping[str, Any], spec: Calibration, path: Path) -> dict[
     for name in spec.alternatives:
         if name not in known:
             raise SpecError(f"{path}: key 'alternatives': expected alternatives of the model, got '{name}'")
-    shown = [name for name, said in spec.alternatives.items() if said == "shown"]
+    shown = [name for name, verdict in spec.alternatives.items() if verdict == "shown"]
     out = switched(section, shown, f"shown by {spec.board.get('cpu', 'a board')}: {path.name}")
     left = {n: part for n, part in (out.get("alternatives") or {}).items() if spec.alternatives.get(n) != "refuted"}
     return {**out, "alternatives": left} if known else out

@@ -29,13 +29,13 @@ def verdicts(asked: Iterable[Question], measured: Mapping[str, float]) -> dict[s
         name = question.usual.benchmark.name
         if name in measured:
             answers.setdefault(question.alternative, []).append(answer(question, measured[name]))
-    return {name: _together(said) for name, said in answers.items()}
+    return {name: _together(own) for name, own in answers.items()}
 
 
-def _together(said: Sequence[str]) -> str:
-    if REFUTED in said:
+def _together(answers: Sequence[str]) -> str:
+    if REFUTED in answers:
         return REFUTED
-    return SHOWN if all(one == SHOWN for one in said) else OPEN
+    return SHOWN if all(one == SHOWN for one in answers) else OPEN
 
 
 def _apart(side: Modelled, cycles: float) -> float:

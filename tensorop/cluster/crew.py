@@ -120,20 +120,20 @@ def _host(address: str) -> tuple[str, int]:
 def _instead(address: str) -> str:
     """Who answers where no scheduler is met; "" where that is not known."""
     at, tls = _host(address), address.startswith("tls:")
-    said = b""
+    reply = b""
     try:
         with socket.create_connection(at, timeout=PROBE_S) as way, contextlib.suppress(OSError):
             way.settimeout(PROBE_S)
             way.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            said = way.recv(256)
+            reply = way.recv(256)
     except OSError as error:
         return error.strerror or str(error)
-    if said.startswith(b"HTTP/"):
+    if reply.startswith(b"HTTP/"):
         return "an HTTP server does; a scheduler's own port is 8786 by default, that of its web page is 8787"
-    if b"pickle-protocol" in said:
+    if b"pickle-protocol" in reply:
         return "it speaks without TLS, so its address begins with tcp://" if tls else ""
-    if said and not said.startswith(b"\x15\x03"):  # an alert of TLS
-        return f"who listens there says {said[:40]!r}, which is no scheduler's greeting"
+    if reply and not reply.startswith(b"\x15\x03"):  # an alert of TLS
+        return f"who listens there says {reply[:40]!r}, which is no scheduler's greeting"
     anybody = ssl.create_default_context()
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     try:
@@ -310,9 +310,9 @@ class Workers:
                 break
             except Exception as error:  # of TLS that is not configured, too
                 if time.monotonic() > end:
-                    said = (str(error) or type(error).__name__).splitlines()[0]
+                    message = (str(error) or type(error).__name__).splitlines()[0]
                     raise JobError(
-                        f"--workers {self._job.workers}: no Dask scheduler answers: {said}", hint=HINT
+                        f"--workers {self._job.workers}: no Dask scheduler answers: {message}", hint=HINT
                     ) from None
             waiting.pause(LOOK_S)
         self._met = time.monotonic()
@@ -341,9 +341,9 @@ class Workers:
             self._met = time.monotonic()
         elif time.monotonic() - self._met > PATIENCE_S or (there and not self.batch):
             whys = [f"{address}: {self._why(address, untrusted)}" for address in sorted(there)]
-            said = "; ".join(whys) or f"none came within {PATIENCE_S:g} s"
+            reason = "; ".join(whys) or f"none came within {PATIENCE_S:g} s"
             jail = " for a model's kernels" if untrusted else ""
-            raise JobError(f"--workers {self._job.workers}: no worker is admitted{jail}: {said}", hint=HINT)
+            raise JobError(f"--workers {self._job.workers}: no worker is admitted{jail}: {reason}", hint=HINT)
         return able
 
     def _why(self, address: str, untrusted: bool) -> str:
@@ -355,8 +355,8 @@ class Workers:
             found: Fingerprint = waiting.within(ANSWER_S, future.result)
             return found.unlike(self._mine), "; ".join(found.lacks)
         except Exception as error:  # another version of tensorop, or none
-            said = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"
-            return f"it cannot be asked: {said}"[:300], ""
+            message = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"
+            return f"it cannot be asked: {message}"[:300], ""
 
     def _submit(self, to: Collection[str], call: Callable[..., object], *args: object) -> Future:
         return self._client.submit(call, *args, workers=list(to), allow_other_workers=False, pure=False)

@@ -129,8 +129,8 @@ class Contest:
 
     def believed(self, problem: Problem, samples: Samples, judged: Outcome, vlen: int = 0) -> Outcome:
         """What was judged of a call's result, or that its figure cannot be."""
-        told = self.roof.impossible(self.operator, problem, samples, vlen, self.threads) if judged.ok else None
-        return told or judged
+        impossible = self.roof.impossible(self.operator, problem, samples, vlen, self.threads) if judged.ok else None
+        return impossible or judged
 
     @functools.cached_property
     def judged_by(self) -> str:
@@ -298,7 +298,7 @@ class _Measured:
         )
 
     def _first_wrong(self, by_vlen: Mapping[int, str]) -> str:
-        wrong = next(((vlen, said) for vlen, said in by_vlen.items() if said != "ok"), None)
+        wrong = next(((vlen, outcome) for vlen, outcome in by_vlen.items() if outcome != "ok"), None)
         if wrong is None:
             return "ok"
         label = self._label(wrong[0])

@@ -189,9 +189,9 @@ def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Kern
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
     known = instantiate.facts(platform, dtype, {})
-    said = " ".join(re.sub(r"'\w*'", "", text) for text in operator.micro.values())
+    expressions = " ".join(re.sub(r"'\w*'", "", text) for text in operator.micro.values())
     reads = {f"reads_{name}" for name in template.reads}
-    wanted = set(re.findall(r"[A-Za-z_]\w*", said)) - _FUNCTIONS - reads
+    wanted = set(re.findall(r"[A-Za-z_]\w*", expressions)) - _FUNCTIONS - reads
     lacking = sorted(wanted - known.keys() - operator.blocking.values.keys() - template.tunables.keys())
     if lacking:
         raise SpecError(

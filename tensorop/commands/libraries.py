@@ -220,12 +220,12 @@ def describe(tested: LibraryUnderTest, runner: Runner, arch: str) -> BaselineInf
     for (vlen, _), choice in tested.choices.items():
         if choice.remark and vlen not in remarks.setdefault(choice.remark, []):
             remarks[choice.remark].append(vlen)
-    told = [f"VLEN {' and '.join(map(str, vlens))}: {text}" if any(vlens) else text for text, vlens in remarks.items()]
+    notes = [f"VLEN {' and '.join(map(str, vlens))}: {text}" if any(vlens) else text for text, vlens in remarks.items()]
     by_vlen: dict[int, dict[str, str]] = {}
     for (vlen, dtype), name in cores.items():
         if name:
             by_vlen.setdefault(vlen, {})[dtype] = name
-    return BaselineInfo(tested.version, config, tuple(told), by_vlen)
+    return BaselineInfo(tested.version, config, tuple(notes), by_vlen)
 
 
 def _named(cores: Mapping[tuple[int, str], str]) -> str:
@@ -248,7 +248,7 @@ def _ask(tested: LibraryUnderTest, runner: Runner, program: Path, vlen: int, dty
     if ended.status != 0:
         if (why := runner.lost(ended.status, ended.stderr)) is not None:
             raise errors.BoardError(why, hint="run the same command again when it is back")
-        said = ended.stderr.strip().splitlines()
-        raise errors.JobError(f"{tested.name} cannot be loaded: {said[0] if said else f'status {ended.status}'}")
+        stderr = ended.stderr.strip().splitlines()
+        raise errors.JobError(f"{tested.name} cannot be loaded: {stderr[0] if stderr else f'status {ended.status}'}")
     lines = ended.stdout.decode(errors="replace").splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)

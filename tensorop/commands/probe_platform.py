@@ -49,8 +49,8 @@ def _fits(platform: Platform, core: Core) -> bool:
     if platform.arch != core.arch or not set(platform.requires) <= core.flags:
         return False
     if platform.identity:
-        told = {key for lines in core.processors.values() for key in lines}
-        if not told & set(platform.identity) or not core.matching(platform.identity):
+        keys = {key for lines in core.processors.values() for key in lines}
+        if not keys & set(platform.identity) or not core.matching(platform.identity):
             return False
     if core.vlen is None:
         return platform.fixed_vlen is None
@@ -96,8 +96,8 @@ def _caches(core: Core, parent: Platform) -> Iterator[str]:
     for level in sorted(core.caches.keys() | parent.caches.keys()):
         cache = core.caches.get(level)
         if cache is None:
-            told = parent.caches[level]
-            yield f"  - {{size: {told.size}, ways: {told.ways}, line: {told.line}, shared_by: {told.shared_by}}}"
+            base = parent.caches[level]
+            yield f"  - {{size: {base.size}, ways: {base.ways}, line: {base.line}, shared_by: {base.shared_by}}}"
             yield f"  # {level}: not read; as in {parent.name}"
             continue
         shared = f", shared_by: {cache['shared_by']}" if "shared_by" in cache else ""

@@ -34,7 +34,7 @@ from tensorop.specs import files as reading
 from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedProblem
 
 SUFFIX = ".cu.j2"  # of templates
-SAID = "not measured: chosen by an analytic model, and no kernel was run"
+NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"
 _KERNELS = 224  # that a job builds, where --trials does not say
 _ROUNDS = 8  # of choosing again without what could not be built
 
@@ -107,7 +107,7 @@ class Backend(Target):
                 publish.publish(staged, job.out, more=plugin_record.folders(job, operator, self.platform, self.name))
         finally:
             publish.discard(staged)
-        yield Done(job.out, job.out / made.library, None, (SAID,))
+        yield Done(job.out, job.out / made.library, None, (NOT_MEASURED,))
 
     def attached(self) -> str | None:
         return attached.attached(self.platform.device or {})
@@ -127,8 +127,8 @@ class Backend(Target):
         content = self._content(held)
         found = kit.corrections(content, rows, where)
         facts = {**content.facts, "measured": where, "said": where}
-        told = {dtype: found.judged(dtype) for dtype in dict.fromkeys(row.dtype for row in rows)}
-        return product(replace(content, facts=facts), found), told
+        record = {dtype: found.judged(dtype) for dtype in dict.fromkeys(row.dtype for row in rows)}
+        return product(replace(content, facts=facts), found), record
 
     def _content(self, held: PredictedProduct) -> Content:
         templates = offline.templates(held.operator.folder, held.operator.name, suffix=SUFFIX)
@@ -139,11 +139,11 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
     """Those of the operator that the platform has primitives for. Raises UsageError for what it has none for."""
     known = platform.dtypes
     if strange := [dtype for dtype in dtypes if dtype not in known]:
-        said = f"platform '{platform.name}' has no kernels for {', '.join(strange)}"
-        raise UsageError(said, hint=f"give --dtype {','.join(known)}")
+        message = f"platform '{platform.name}' has no kernels for {', '.join(strange)}"
+        raise UsageError(message, hint=f"give --dtype {','.join(known)}")
     if not offline.files(operator.folder, suffix=SUFFIX):
-        said = f"operator '{operator.name}' has no kernels for a device (kernels/*{SUFFIX})"
-        raise UsageError(said, hint="another operator may have some")
+        message = f"operator '{operator.name}' has no kernels for a device (kernels/*{SUFFIX})"
+        raise UsageError(message, hint="another operator may have some")
     found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
     return [template for template in found if not kernels.missing(platform, template)]
 
@@ -243,30 +243,30 @@ class _Work:
             image = places.setdefault(made.image, len(places))
             self.sources.setdefault(image, text)
             self.variants.append(LibraryVariant(one, dtype, image))
-            self.records.append(_told(one, made, image))
+            self.records.append(_record(one, made, image))
         copy = render.text(render.environment(self.operator.templates), "device/copy.cu.j2", {})
         made = device.build(copy, self.codes, self.compiler)
         if isinstance(made, Outcome):
-            said = f"the kernel that copies cannot be built: {made.message}\n{made.log}"
-            raise JobError(said, hint="tensorop doctor")
+            message = f"the kernel that copies cannot be built: {made.message}\n{made.log}"
+            raise JobError(message, hint="tensorop doctor")
         self.images = [*places, made.image]
 
     def product(self) -> Product:
         """Everything the product's folder holds."""
-        facts = {"measured": False, "said": SAID, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
+        facts = {"measured": False, "said": NOT_MEASURED, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
         content = Content(self.operator, self.platform, self.variants, self.records, self.images, self.sources, facts)
         return product(content)
 
 
-def _told(one: Candidate, made: Built, image: int) -> dict[str, Any]:
-    told = ("a_along_m", "b_along_k", "threads", "shared")
+def _record(one: Candidate, made: Built, image: int) -> dict[str, Any]:
+    names = ("a_along_m", "b_along_k", "threads", "shared")
     return {
         "template": one.template.name,
         "digest": one.template.digest,
         "author": one.template.author,
         "strategy": one.template.strategy,
         "point": dict(one.point),
-        **{name: one.numbers[name] for name in told},
+        **{name: one.numbers[name] for name in names},
         "registers": made.registers,
         "image": image,
     }

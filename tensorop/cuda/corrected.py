@@ -15,7 +15,7 @@ from tensorop.cuda.library import LibraryVariant
 PRIOR = 0.02  # weight of the model as it is; a problem two doublings away has 0.03
 NEAR = 0.0001  # what keeps a problem's weight on itself finite: a measured one goes by its own figures
 REACH = 4  # weights fall with the distance up to here, with its square beyond
-ODD = 4 << 16  # how far rows off 16 bytes are from aligned ones
+UNALIGNED = 4 << 16  # how far rows off 16 bytes are from aligned ones
 PARTS = (1, 1, 4, 1)  # of m, n, k, batch: by what a square is divided; K says least of which kernel is best
 
 
@@ -43,7 +43,7 @@ class MeasuredProblem:
         return a, b, (self.m, self.n)
 
     @cached_property
-    def odd(self) -> int:
+    def unaligned(self) -> int:
         off = (not _aligned(rows, cols, self.batch, 16) for rows, cols in self.operands)
         return sum(one << at for at, one in enumerate(off))
 
@@ -113,21 +113,23 @@ class Corrections:
     def context(self) -> dict[str, Any]:
         """For the library's templates."""
         figures: list[tuple[int, float]] = []
-        told = []
+        variants = []
         for number in range(len(self.variants)):
             own = [(at, of[number]) for at, of in enumerate(self.factors) if number in of]
-            told.append((len(figures), len(own)))
+            variants.append((len(figures), len(own)))
             figures += own
-        rows = [{"a_along_m": r.a_along_m, "b_along_k": r.b_along_k, "logs": r.logs, "odd": r.odd} for r in self.rows]
-        fixed = {"prior": PRIOR, "near": NEAR, "reach": REACH, "odd": ODD, "parts": PARTS, "where": self.where}
-        return {**fixed, "rows": rows, "figures": figures, "variants": told}
+        rows = [
+            {"a_along_m": r.a_along_m, "b_along_k": r.b_along_k, "logs": r.logs, "odd": r.unaligned} for r in self.rows
+        ]
+        fixed = {"prior": PRIOR, "near": NEAR, "reach": REACH, "odd": UNALIGNED, "parts": PARTS, "where": self.where}
+        return {**fixed, "rows": rows, "figures": figures, "variants": variants}
 
     def judged(self, dtype: str) -> dict[str, Any]:
         """What the choice costs on rows that are left out of the correction, and how far predictions are off, by the
         model alone (before) and corrected (after)."""
         lost: dict[str, list[float]] = {"before": [], "after": []}
         off: dict[str, list[float]] = {"before": [], "after": []}
-        told = []
+        rows = []
         for at, (row, cycles) in enumerate(zip(self.rows, self.cycles, strict=True)):
             us = {number: time for number, time in row.us.items() if self.variants[number].dtype == dtype}
             if not us:
@@ -142,13 +144,13 @@ class Corrections:
                 ratios = [math.log(us[number] / cost[number]) for number in us]
                 off[name] += [abs(ratio - sum(ratios) / len(ratios)) for ratio in ratios]
                 one[f"{name}_us"] = us[chosen]
-            told.append(one)
+            rows.append(one)
         regret = {name: round(math.exp(_mean(of)) - 1, 4) for name, of in lost.items()}
-        return {"regret": regret, "off": {name: round(_mean(of), 4) for name, of in off.items()}, "rows": told}
+        return {"regret": regret, "off": {name: round(_mean(of), 4) for name, of in off.items()}, "rows": rows}
 
 
 def _weight(known: MeasuredProblem, row: MeasuredProblem) -> float:
-    apart = (known.odd ^ row.odd).bit_count() * ODD
+    apart = (known.unaligned ^ row.unaligned).bit_count() * UNALIGNED
     apart += sum((a - b) ** 2 // part for a, b, part in zip(known.logs, row.logs, PARTS, strict=True))
     far = apart / 65536 + NEAR
     return 1 / (far * (far + REACH))

@@ -188,8 +188,8 @@ def _facts(context: Mapping[str, Any]) -> Outcome | None:
         return Outcome(Kind.REFUSED, "gate", f"the fact chunk_b is {context.get('chunk_b')}; expected 32 or 64")
     needed = 1024 + context["body"] + context["c_bytes"] + 16 * context["stages"]
     if needed > context["shared"]:
-        said = f"the fact shared is {context['shared']}; ring, pieces and barriers need {needed}"
-        return Outcome(Kind.REFUSED, "gate", said)
+        message = f"the fact shared is {context['shared']}; ring, pieces and barriers need {needed}"
+        return Outcome(Kind.REFUSED, "gate", message)
     if max(context[f"tile_{side}"] * context[f"cluster_{side}"] for side in "mn") > _MOST["tile_m"]:
         return Outcome(Kind.REFUSED, "gate", f"tiles of a cluster have more than {_MOST['tile_m']} rows or columns")
     return None

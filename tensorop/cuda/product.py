@@ -59,8 +59,8 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
     name = library.name_of(operator)
     whole = f"lib{name}.so.{__version__}"
     soname = f"lib{name}.so.{__version__.split('.')[0]}"
-    said = corrections.where if corrections else "not measured"
-    named = Sources((), (), (ProductLibrary(name, f"{operator.name} on NVIDIA GPUs, {said}", (), ()),))
+    where = corrections.where if corrections else "not measured"
+    named = Sources((), (), (ProductLibrary(name, f"{operator.name} on NVIDIA GPUs, {where}", (), ()),))
     files = {f"lib/{whole}": shared, f"lib/lib{name}.a": archive}
     files |= {f"include/{n}": data for n, data in own.items() if n.startswith("tensorop/")}
     files |= {f"{cmake.FOLDER}/{n}": text.encode() for n, text in cmake.package_files(named, platform).items()}
@@ -79,18 +79,18 @@ def product(of: Content, corrections: Corrections | None = None) -> Product:
 
 def content(
     root: Path,
-    told: Mapping[str, Any],
+    part: Mapping[str, Any],
     operator: Operator,
     platform: Platform,
     templates: Sequence[KernelTemplate],
     device: Mapping[str, int],
 ) -> Content:
-    """What a product was made of. told: of its manifest, its operator's part. Raises UsageError where a template is
+    """What a product was made of. part: the operator's, of its manifest. Raises UsageError where a template is
     another one now; KeyError, ValueError, OSError where something is absent."""
     by_digest = {template.digest: template for template in templates}
     families: dict[tuple[str, int, int], Family] = {}
     numbered = {}
-    for dtype, of_dtype in told["dtypes"].items():
+    for dtype, of_dtype in part["dtypes"].items():
         for one in of_dtype["variants"]:
             key = (one["digest"], int(one["a_along_m"]), int(one["b_along_k"]))
             if key[0] not in by_digest:
@@ -101,19 +101,19 @@ def content(
             candidate = Candidate(families[key], _place(families[key], one["point"]))
             numbered[int(one["number"])] = (LibraryVariant(candidate, dtype, int(one["image"])), one)
     blob, images, at = reading.read(root / SHARE / "src" / "kernels.bin", reading.LIBRARY), [], 0
-    for size in told["facts"]["images"]:
+    for size in part["facts"]["images"]:
         images.append(blob[at : at + size])
         at += size + -size % 64
     if at != len(blob) or sorted(numbered) != list(range(len(numbered))):
         raise ValueError("its kernels are not those of its manifest")
-    variants, said = zip(*(numbered[number] for number in sorted(numbered)), strict=True)
+    variants, records = zip(*(numbered[number] for number in sorted(numbered)), strict=True)
     folder = root / SHARE / "src" / "kernels"
     texts = {int(path.stem): reading.text(path, reading.TEXT) for path in folder.glob("*.cu")}
-    return Content(operator, platform, variants, said, images, texts, told["facts"])
+    return Content(operator, platform, variants, records, images, texts, part["facts"])
 
 
-def _place(family: Family, told: Mapping[str, Any]) -> int:
-    point = Point.of(told)
+def _place(family: Family, values: Mapping[str, Any]) -> int:
+    point = Point.of(values)
     same = np.logical_and.reduce([family.grid[name] == value for name, value in dict(point).items()])
     (found,) = np.flatnonzero(same)
     return int(found)

@@ -96,7 +96,7 @@ def import_(
     if format_ == "json":
         screen.echo_json(done.to_json())
         return
-    screen.echo(f"{done.folder}: {done.said}: {done.rows} problems, {done.unmeasured} without a figure")
+    screen.echo(f"{done.folder}: {done.source}: {done.rows} problems, {done.unmeasured} without a figure")
     for line in done.lines:
         screen.echo(line)
     if done.verdicts:
@@ -125,12 +125,12 @@ def verify(found: Opened, format_: str) -> bool:
     return bool(record["ok"])
 
 
-def show_verified(told: Mapping[str, Any]) -> None:
+def show_verified(record: Mapping[str, Any]) -> None:
     """What was refused, what passed, and what is wrong."""
-    refused = [one["control"] for one in told["controls"] if one["refused"]]
-    verdicts, out = told["verdicts"], tables.console()
-    said = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"
-    out.print(Text(f"on {told['device']}: {said}"), soft_wrap=True)
+    refused = [one["control"] for one in record["controls"] if one["refused"]]
+    verdicts, out = record["verdicts"], tables.console()
+    text = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"
+    out.print(Text(f"on {record['device']}: {text}"), soft_wrap=True)
     wrong = [one for one in verdicts if one["outcome"] != "ok"]
     cases = sum(one["cases"] or 0 for one in verdicts)
     if not wrong:
@@ -138,8 +138,8 @@ def show_verified(told: Mapping[str, Any]) -> None:
         out.print(Text(line), soft_wrap=True)
     for one in wrong:
         name = "the library" if one["variant"] < 0 else f"variant {one['variant']}"
-        said = f"{name} FAILED ({one['outcome']}): {one.get('message')} ({one.get('case')})"
-        out.print(Text(said, "red"), soft_wrap=True)
+        text = f"{name} FAILED ({one['outcome']}): {one.get('message')} ({one.get('case')})"
+        out.print(Text(text, "red"), soft_wrap=True)
 
 
 COMMANDS = (export, import_)

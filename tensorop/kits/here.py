@@ -68,8 +68,8 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
                     f"{steps['time']} problems; some minutes, Ctrl-C leaves it out")  # fmt: skip
         ended = run(folder, sum(steps.values()))
     if ended is None or ended.returncode not in (0, 1):
-        said = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
-        yield Note(f"measuring on {name} ended: {said}; {_STAYS}")
+        why = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
+        yield Note(f"measuring on {name} ended: {why}; {_STAYS}")
         yield done
         return
     with stop.shield("the product is being put in place"):
@@ -82,7 +82,7 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
         yield Note(f"{dtype}: choosing costs {after:.1%} on shapes left out ({before:.1%} by the model alone)")
     if against := found.record["against"]:
         yield Note(f"{against['fastest']:.2f} of cuBLASLt's best by the fastest kernels, in the geometric mean")
-    yield replace(done, notes=(f"{found.said}: {found.rows} problems",))
+    yield replace(done, notes=(f"{found.source}: {found.rows} problems",))
 
 
 # --- verify and bench ------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
     named = {BEST: "the fastest", FIRST: "the first"} if any(row.ratios for row in measured) else {}
     if not named:
         absent |= dict.fromkeys((BEST, FIRST), "libcublasLt.so is not on this machine; CUBLASLT=FILE names another")
-    baselines = {n: BaselineInfo(version, _ANSWERS.format(said)) for n, said in named.items()}
+    baselines = {n: BaselineInfo(version, _ANSWERS.format(rank)) for n, rank in named.items()}
     return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), machine.model_dump())
 
 
@@ -149,12 +149,12 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
         steps = exporting.export(of, folder / "kit", request).steps
         ended = run(folder / "kit", sum(steps.values()))
         if ended.returncode not in (0, 1):
-            said = (ended.stderr.strip() or "no word").splitlines()[-1]
-            raise JobError(f"the kit's program ended with status {ended.returncode}: {said}", hint="tensorop doctor")
-        told = results.typed(folder / "result.jsonl")
-    machine = told.machines[0]
+            why = (ended.stderr.strip() or "no word").splitlines()[-1]
+            raise JobError(f"the kit's program ended with status {ended.returncode}: {why}", hint="tensorop doctor")
+        result = results.typed(folder / "result.jsonl")
+    machine = result.machines[0]
     assert isinstance(machine, DeviceMachine)
-    return machine, told.rows
+    return machine, result.rows
 
 
 def _row(found: Opened, row: DeviceTiming) -> Row | None:

@@ -152,8 +152,8 @@ class Writer:
         of = json.dumps(step.of, separators=(",", ":")).encode()
         if len(of) >= 680:
             raise UsageError(f"a problem's options are too many for a kit: {of[:100]!r}")
-        told = " ".join(step.expects).encode()
-        return _STEP.pack(step.kind, step.function, step.slot, len(places), step.value, at, told, of)
+        expects = " ".join(step.expects).encode()
+        return _STEP.pack(step.kind, step.function, step.slot, len(places), step.value, at, expects, of)
 
     def _case(self, case: Planned) -> int:
         if id(case) in self._cases:

@@ -244,9 +244,9 @@ def _templates(operator: Operator, others: Any) -> dict[str, KernelTemplate]:
     return {template.digest: template for template in (*others, *own)}
 
 
-def _winners(opened: Opened, dtype: str, told: DtypeRecord, templates: Mapping[str, KernelTemplate]) -> Winners:
+def _winners(opened: Opened, dtype: str, record: DtypeRecord, templates: Mapping[str, KernelTemplate]) -> Winners:
     variants = []
-    for one in told["variants"]:
+    for one in record["variants"]:
         if one["digest"] not in templates:
             raise UsageError(
                 f"template '{one['template']}' ({one['digest']}) of {opened.library.name} is not here: neither shipped "
@@ -258,8 +258,8 @@ def _winners(opened: Opened, dtype: str, told: DtypeRecord, templates: Mapping[s
             raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=AGAIN)
         variants.append(replace(variant, specialisations=tuple(map(int, one.get("specialisations", ())))))
     direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
-    most = int(told["direct"]["most_flops"]) if "direct" in told else 0
-    return Winners(dtype, tuple(variants), trees_of(told), direct, most)
+    most = int(record["direct"]["most_flops"]) if "direct" in record else 0
+    return Winners(dtype, tuple(variants), trees_of(record), direct, most)
 
 
 def place(winners: Winners, vlen: int) -> Tree:

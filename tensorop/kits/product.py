@@ -141,18 +141,18 @@ def read_manifest(opened: Opened) -> tuple[Path, dict[str, Any]]:
 
 
 def unreadable(root: Path, error: Exception) -> UsageError:
-    said = f"{root / MANIFEST} does not say what a kit needs: {type(error).__name__}: {error!s:.200}"
-    return UsageError(said, hint=AGAIN)
+    message = f"{root / MANIFEST} does not say what a kit needs: {type(error).__name__}: {error!s:.200}"
+    return UsageError(message, hint=AGAIN)
 
 
 def kept(root: Path, *, device: bool = False) -> list[KeptKit]:
     """What earlier kits brought, in order. device: of a product for one. Raises JobError where that is damaged."""
     path = root / KEPT
     try:
-        told = jsontext.loads(files.read(path, files.JSON))
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"schema {told['schema']}")
-        return [kitrows.kept(kit, f"kit {number}", device) for number, kit in enumerate(told["kits"])]
+        document = jsontext.loads(files.read(path, files.JSON))
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema {document['schema']}")
+        return [kitrows.kept(kit, f"kit {number}", device) for number, kit in enumerate(document["kits"])]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, SpecError) as error:

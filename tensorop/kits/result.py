@@ -109,8 +109,8 @@ def _lines(path: Path) -> list[str]:
 def _line(path: Path, number: int, text: str) -> Mapping[str, object]:
     value = _value(text)
     if value is None:
-        said = f"line {number} is not as a kit writes it"
-        raise UsageError(f"{path} is damaged or no result of a kit: {said}", hint=RUN_AGAIN)
+        message = f"line {number} is not as a kit writes it"
+        raise UsageError(f"{path} is damaged or no result of a kit: {message}", hint=RUN_AGAIN)
     return value
 
 

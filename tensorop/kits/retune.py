@@ -22,7 +22,7 @@ class Imported:
     """What an import came to."""
 
     folder: Path
-    said: str  # where and when it was measured
+    source: str  # where and when it was measured
     rows: int  # problems with a figure
     unmeasured: int  # problems without
     record: Mapping[str, Any]  # of the choice, as JSON, and
@@ -30,7 +30,7 @@ class Imported:
     verdicts: tuple[Verdict, ...]  # of the new library here, where it runs here
 
     def to_json(self) -> dict[str, Any]:
-        whole = {"folder": str(self.folder), "measured": self.said, "rows": self.rows, "unmeasured": self.unmeasured}
+        whole = {"folder": str(self.folder), "measured": self.source, "rows": self.rows, "unmeasured": self.unmeasured}
         verdicts = {"verdicts": [verdict.to_json() for verdict in self.verdicts]} if self.verdicts else {}
         return {**whole, **self.record, **verdicts}
 
@@ -68,5 +68,5 @@ def _retune(product: KitProduct, result: KitResult, jobs: int, seed: Seed) -> Im
         publish.discard(staged)
     if journal.journal_path(product.root).is_file():
         report.write(product.root, plugins=product.opened.plugins)
-    said = f"measured on {product.where(own.machine)} by kit, {own.date[:10]}"
-    return Imported(product.root, said, len(own.rows), result.unmeasured, made.record, made.lines, verdicts)
+    source = f"measured on {product.where(own.machine)} by kit, {own.date[:10]}"
+    return Imported(product.root, source, len(own.rows), result.unmeasured, made.record, made.lines, verdicts)

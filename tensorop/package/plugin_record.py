@@ -95,8 +95,8 @@ def _found(plugin: str, plugins: tuple[Path, ...]) -> bool:
 def _recorded(manifest: Path | None) -> dict[str, str]:
     """What a manifest says, as text that may be shown; {} where it says nothing of the kind."""
     try:
-        told = {} if manifest is None else jsontext.loads(files.read(manifest, files.JSON)).get(FOLDERS, {})
-        found = [(name, folder) for name, folder in told.items() if isinstance(folder, str) and folder]
+        named = {} if manifest is None else jsontext.loads(files.read(manifest, files.JSON)).get(FOLDERS, {})
+        found = [(name, folder) for name, folder in named.items() if isinstance(folder, str) and folder]
     except (OSError, ValueError, AttributeError):
         return {}  # who needs the manifest says what is wrong with it
     kinds = paths.PLUGIN_KINDS
@@ -107,8 +107,8 @@ def carried(platform: Platform) -> dict[str, dict[str, str]]:
     """What the manifest gains: the platform as one whole file, and primitive sets that are not ours; by file name."""
     own = {f"platforms/{platform.name}.yaml": platform.whole}
     own |= {f"primitives/{one.name}.yaml": one.whole for one in platform.primitives}
-    told = {name: whole for name, whole in own.items() if whole}
-    return {CARRIED: told} if told else {}
+    documents = {name: whole for name, whole in own.items() if whole}
+    return {CARRIED: documents} if documents else {}
 
 
 def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -117,16 +117,16 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     Only YAML comes out of a manifest, held against its schema; no Python. Raises SpecError naming the manifest.
     """
     try:
-        told = jsontext.loads(files.read(manifest, files.JSON)).get(CARRIED)
+        documents = jsontext.loads(files.read(manifest, files.JSON)).get(CARRIED)
     except (OSError, ValueError, AttributeError):
         return plugins  # who needs the manifest says what is wrong with it
-    if told is None:
+    if documents is None:
         return plugins
-    _check(told, manifest)
-    folder = _unpacked(told)
+    _check(documents, manifest)
+    folder = _unpacked(documents)
     out = (*paths.plugin_roots(plugins), folder)
     with explained(manifest, out):
-        for name in told:
+        for name in documents:
             kind, _, stem = name.removesuffix(".yaml").partition("/")
             try:
                 platforms.load(stem, out) if kind == "platforms" else primitives.load(stem, out)
@@ -135,12 +135,12 @@ def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     return out
 
 
-def _check(told: Any, manifest: Path) -> None:
-    if not isinstance(told, Mapping):
-        raise SpecError(f"{manifest}: key '{CARRIED}': expected a mapping of files, got {told!r:.80}")
-    if len(told) > _MOST_FILES:
-        raise SpecError(f"{manifest}: key '{CARRIED}': expected at most {_MOST_FILES} files, got {len(told)}")
-    for name, text in told.items():
+def _check(documents: Any, manifest: Path) -> None:
+    if not isinstance(documents, Mapping):
+        raise SpecError(f"{manifest}: key '{CARRIED}': expected a mapping of files, got {documents!r:.80}")
+    if len(documents) > _MOST_FILES:
+        raise SpecError(f"{manifest}: key '{CARRIED}': expected at most {_MOST_FILES} files, got {len(documents)}")
+    for name, text in documents.items():
         match = _CARRIED_FILE.fullmatch(name)
         if match is None or not isinstance(text, str):
             raise SpecError(
@@ -151,11 +151,11 @@ def _check(told: Any, manifest: Path) -> None:
             platforms.check_whole(text, match[2], f"{manifest}: {CARRIED}.{name}")
 
 
-def _unpacked(told: Mapping[str, str]) -> Path:
+def _unpacked(documents: Mapping[str, str]) -> Path:
     """A plug-in folder in the cache, named by what it holds."""
-    digest = hashlib.sha256(json.dumps(dict(told), sort_keys=True).encode()).hexdigest()[:24]
+    digest = hashlib.sha256(json.dumps(dict(documents), sort_keys=True).encode()).hexdigest()[:24]
     root = paths.cache_dir("carried", digest)
-    for name, text in told.items():
+    for name, text in documents.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.replace(path, text)

@@ -85,9 +85,9 @@ def publish(
     """
     asked, folder = folder.absolute(), folder.resolve()
     added = dict(extra or {})
-    told = dict(more or {}) | ({} if results is None else {"results": results})
-    if told:
-        whole = json.loads(staged.product.files[MANIFEST]) | told
+    entries = dict(more or {}) | ({} if results is None else {"results": results})
+    if entries:
+        whole = json.loads(staged.product.files[MANIFEST]) | entries
         added[MANIFEST] = (json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
     _refuse_foreign(folder, {**staged.product.files, **added})
     try:

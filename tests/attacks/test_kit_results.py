@@ -226,7 +226,7 @@ def test_a_board_is_named_and_does_not_become_code(product: Path, honest: Lines,
     lines[0]["machine"]["board"] = EVIL
     held = processor.read(opened.open_product(own))
     done = retune.retune(held, result.read(written(tmp_path / "r.jsonl", lines), held))
-    assert EVIL in done.said
+    assert EVIL in done.source
     text = (own / "share/tensorop/src/dispatch_f32.c").read_text()
     assert "? __attribute__((constructor)) static void evil(void) " in text  # in a comment
     opened.open_product(own).require_fit()

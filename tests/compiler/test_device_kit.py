@@ -246,7 +246,7 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
     done = _retuned(of, measured)
     assert json.loads(manifest.read_text()).items() >= named.items()
     assert done.rows == 4 * len(SHAPES)
-    assert "measured on pretended 0 by kit" in done.said
+    assert "measured on pretended 0 by kit" in done.source
     assert set(done.record["choice"]) == {"bf16"}
     again = device.read(opened.open_product(root))
     assert again.digest == of.digest

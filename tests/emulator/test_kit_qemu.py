@@ -137,7 +137,7 @@ def test_import_chooses_anew(own: Path, measured: Path, tmp_path: Path):
     manifest, named = own / "share/tensorop/manifest.json", {"plugin_folders": {"tuners/mine": "my own"}}
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | named))
     done = retune.retune(opened_at(own), result.read(written(tmp_path / "r.jsonl", rows), opened_at(own)))
-    assert done.said.startswith("measured on a test's board, under the emulator qemu-riscv64 by kit, ")
+    assert done.source.startswith("measured on a test's board, under the emulator qemu-riscv64 by kit, ")
     assert done.verdicts
     assert all(verdict.ok for verdict in done.verdicts)
     card = read_card(opened.open_product(own).library)

@@ -291,9 +291,9 @@ def test_the_model_ranks_the_kernels_that_came_after() -> None:
 
 
 def test_which_rows_are_off_16_bytes_is_a_bit_an_operand_as_the_library_has_it() -> None:
-    assert corrected.MeasuredProblem(0, 0, 33, 50, 65, 1, {}).odd == 7
-    assert corrected.MeasuredProblem(0, 0, 40, 33, 80, 1, {}).odd == 2 + 4
-    assert corrected.MeasuredProblem(1, 0, 33, 64, 80, 1, {}).odd == 1
+    assert corrected.MeasuredProblem(0, 0, 33, 50, 65, 1, {}).unaligned == 7
+    assert corrected.MeasuredProblem(0, 0, 40, 33, 80, 1, {}).unaligned == 2 + 4
+    assert corrected.MeasuredProblem(1, 0, 33, 64, 80, 1, {}).unaligned == 1
 
 
 def test_what_was_measured_on_a_problem_outweighs_its_neighbours() -> None:

@@ -55,9 +55,9 @@ def made(
             variants.append(LibraryVariant(one, dtype, len(images)))
             images.append(image(one, dtype))
     images.append(b"copy" + b" 0" * 12 + b"\0")
-    told = [cuda._told(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
-    facts = {"measured": False, "said": cuda.SAID}
-    return Content(GEMM, platform, variants, told, images, {0: "a kernel"}, facts), chosen
+    records = [cuda._record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
+    facts = {"measured": False, "said": cuda.NOT_MEASURED}
+    return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen
 
 
 def driver(folder: Path) -> None:
