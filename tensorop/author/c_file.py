@@ -49,10 +49,10 @@ def _plain(body: str, names: set[str]) -> str:
     body = re.sub(r"\{(?=[{%#])", "{ ", body)
     holes = re.compile(rf"({_COMMENT})|(?<![\w.])({'|'.join(map(re.escape, sorted(names)))})(?!\w)", re.DOTALL)
 
-    def said(found: re.Match[str]) -> str:
+    def replacement(found: re.Match[str]) -> str:
         if found[1] is not None:
             return found[1]
         before = " " if body[found.start() - 1 : found.start()] == "{" else ""
         return f"{before}{{{{ {found[2]} }}}}"
 
-    return holes.sub(said, body)
+    return holes.sub(replacement, body)

@@ -254,8 +254,8 @@ class _Region:
         # configurations share many functions, but for their names
         declarator = function.child_by_field_name("declarator")
         given = declarator.child_by_field_name("parameters") if declarator is not None else None
-        said = self.source[(given or function).start_byte : function.end_byte]
-        key = hashlib.sha256(said.encode()).digest(), self.first - body.start_byte
+        text = self.source[(given or function).start_byte : function.end_byte]
+        key = hashlib.sha256(text.encode()).digest(), self.first - body.start_byte
         if key in self.rules.proved:
             return
         machine = Interpreter(self.rules.primitives, self.rules.callables, self.rules.names)
@@ -275,17 +275,17 @@ class _Region:
         own = {name.encode() for name in outside | mine if name not in self.rules.own and not name.startswith("_")}
         for text in sorted(text for text, count in used.items() if count and text is not None and text not in own):
             node = next(node for node in found["name"] if node.text == text)
-            yield Guard.NAMES, f"it uses '{_said(node)}', which its function does not declare: {self._at(node)}"
+            yield Guard.NAMES, f"it uses '{_text_of(node)}', which its function does not declare: {self._at(node)}"
 
     def _types(self, types: Sequence[Node]) -> Iterator[_Complaint]:
         for node in types:
-            if (text := _said(node)) not in self.rules.types:
+            if (text := _text_of(node)) not in self.rules.types:
                 yield Guard.TYPES, f"it uses the type '{text}': {self._at(node)}"
 
     def _arrays(self, arrays: Sequence[Node]) -> Iterator[_Complaint]:
         for node in arrays:
             size = node.child_by_field_name("size")
-            text = _said(size) if size is not None else ""
+            text = _text_of(size) if size is not None else ""
             if not re.fullmatch(r"[1-9]\d{0,8}", text) or int(text) > MAX_ARRAY:
                 yield Guard.STORAGE, f"an array has no size in numbers up to {MAX_ARRAY}: {self._at(node)}"
 
@@ -294,7 +294,7 @@ class _Region:
         if function is None or arguments is None or function.type != "identifier":
             yield Guard.CALLS, f"its C calls an expression: {self._at(call)}"
             return
-        name = _said(function)
+        name = _text_of(function)
         primitive = self.rules.callables.get(name)
         if primitive is None:
             yield Guard.CALLS, f"its C calls '{name}', which is no primitive: {self._at(call)}"
@@ -316,10 +316,10 @@ class _Region:
         if kind is None or value is None:
             yield Guard.GRAMMAR, f"a cast that is none: {self._at(cast)}"
             return
-        wanted, (low, high) = _said(kind).count("*"), self._level(value)
+        wanted, (low, high) = _text_of(kind).count("*"), self._level(value)
         if wanted and (wanted, low, high) != (1, 1, 1):
             yield Guard.POINTERS, f"its C makes a pointer of what is none: {self._at(cast)}"
-        elif not wanted and high and _said(kind).split() != ["void"]:
+        elif not wanted and high and _text_of(kind).split() != ["void"]:
             yield Guard.POINTERS, f"its C makes a number of a pointer: {self._at(cast)}"
 
     def _level(self, node: Node) -> tuple[int, int]:
@@ -327,7 +327,7 @@ class _Region:
         inner = [child for child in node.named_children if child.type != "comment"]
         match node.type:
             case "identifier":
-                known = self.pointers.get(_said(node), {0})
+                known = self.pointers.get(_text_of(node), {0})
                 return min(known), max(known)
             case "parenthesized_expression" | "update_expression" | "assignment_expression":
                 return self._level(inner[0])
@@ -338,7 +338,7 @@ class _Region:
                 return min(a, c), max(b, d)
             case "cast_expression":
                 kind = node.child_by_field_name("type")
-                level = _said(kind).count("*") if kind is not None else 0
+                level = _text_of(kind).count("*") if kind is not None else 0
                 return level, level
             case "pointer_expression" | "subscript_expression":
                 low, high = self._level(inner[0])
@@ -373,7 +373,7 @@ def _declared(declaration: Node) -> Iterator[tuple[str, int]]:
             level += node.type in ("pointer_declarator", "array_declarator")
             node = node.child_by_field_name("declarator")
         if node is not None:
-            yield _said(node), level
+            yield _text_of(node), level
 
 
 def _first_error(root: Node) -> int:
@@ -385,7 +385,7 @@ def _first_error(root: Node) -> int:
         node = wrong
 
 
-def _said(node: Node) -> str:
+def _text_of(node: Node) -> str:
     return node.text.decode("ascii", "replace") if node.text is not None else ""
 
 

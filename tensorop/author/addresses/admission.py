@@ -61,8 +61,8 @@ class Admission(Calls):
         else:
             self._remembered(operator, plain)
             wrong = self._hidden(plain) or self._far_divided(apart)
-            said = plain if self.places or plain.symbols & self.given else apart
-            wrong = wrong or self._hidden_together(said, spread)
+            compared = plain if self.places or plain.symbols & self.given else apart
+            wrong = wrong or self._hidden_together(compared, spread)
         if wrong is None:
             return
         if strides := apart.symbols & self.strides:
@@ -74,23 +74,23 @@ class Admission(Calls):
         )
 
     def _remembered(self, operator: str, apart: Poly) -> None:
-        """Refuses to tell apart more than a few states by what turns of a loop leave in locals, and what is asked of
-        primitives' numbers beside where a tile ends."""
-        said = f"a condition is about {spelled(apart)} {operator} 0"
+        """Refuses a condition that tells too many states of a loop's locals apart, or that compares a number of a
+        primitive with anything but one size."""
+        message = f"a condition is about {spelled(apart)} {operator} 0"
         behind = self._behind(apart)
         if behind & self.hidden:
-            raise Refusal(Guard.CONDITIONS, f"{said}, whose bits were mixed")
+            raise Refusal(Guard.CONDITIONS, f"{message}, whose bits were mixed")
         made, sizes = apart.symbols & self.made_of.keys(), apart.symbols & (self.given - self.steps.keys())
         if made and (len(made) > 1 or not sizes):
-            raise Refusal(Guard.CONDITIONS, f"{said}; compare one place that a primitive gives, with a size alone")
+            raise Refusal(Guard.CONDITIONS, f"{message}; compare one place that a primitive gives, with a size alone")
         for name in behind & self.ranges.keys():
             of, states = self.ranges[name]
-            self.told[of] = max(states, self.told.get(of, 1))
-        if math.prod(self.told.values()) > _MOST_STATES:
+            self.state_counts[of] = max(states, self.state_counts.get(of, 1))
+        if math.prod(self.state_counts.values()) > _MOST_STATES:
             raise Refusal(
                 Guard.CONDITIONS,
-                f"{said}: with the conditions before it, locals that turns change in more ways than one tell "
-                f"{math.prod(self.told.values())} states apart",
+                f"{message}: with the conditions before it, locals that turns change in more ways than one tell "
+                f"{math.prod(self.state_counts.values())} states apart",
             )
 
     def _behind(self, apart: Poly) -> set[str]:

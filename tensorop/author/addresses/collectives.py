@@ -27,11 +27,11 @@ class Collectives(Conditions):
 
     def _collective(self, state: State, of: Collective, arguments: Sequence[Term]) -> Value:
         """What one thread's call reads, writes and gives, by what the set says of it."""
-        said = sentences(of.accesses) if of.accesses else ()
-        env = self._given_to(state, of, arguments, {args[0][1] for name, args in said if name == "sets"})
+        accesses = sentences(of.accesses) if of.accesses else ()
+        env = self._given_to(state, of, arguments, {args[0][1] for name, args in accesses if name == "sets"})
         within = State({**self.promised, **env}, state.facts, state.ones)
         result: tuple[str, list[Poly]] | Ptr | None = None
-        for name, args in said:
+        for name, args in accesses:
             if self.trusted and name not in ("gives", "counts", "points"):
                 continue
             match name:
@@ -95,13 +95,13 @@ class Collectives(Conditions):
         if not trusted and not all(never):
             raise Refusal(Guard.BOUNDS, f"'{of.name}' wants what nothing shows here: {of.accesses}")
 
-    def _number_of(self, state: State, within: State, of: Collective, said: Term) -> Poly:
+    def _number_of(self, state: State, within: State, of: Collective, expression: Term) -> Poly:
         """A sentence's number; `size(p)` is how much p's operand has."""
-        if said[:2] == ("call", "size"):
-            operand = self._place_of(within, said[2][0]).operand
+        if expression[:2] == ("call", "size"):
+            operand = self._place_of(within, expression[2][0]).operand
             return operand.dims[0][0] if operand.dims else ZERO
         trusted, self.trusted = self.trusted, True
-        value = self._value(within, said)
+        value = self._value(within, expression)
         self.trusted, state.facts = trusted, within.facts
         if isinstance(value, Int) and value.poly is not None:
             return value.poly
@@ -109,14 +109,14 @@ class Collectives(Conditions):
             raise Refusal(Guard.BOUNDS, f"'{of.name}' is given a number of which nothing is known")
         return ZERO
 
-    def _place_of(self, within: State, said: Term) -> Ptr:
+    def _place_of(self, within: State, expression: Term) -> Ptr:
         trusted, self.trusted = self.trusted, True
-        at = self._value(within, said)
+        at = self._value(within, expression)
         self.trusted = trusted
-        assert isinstance(at, Ptr), said
+        assert isinstance(at, Ptr), expression
         return at
 
-    def _lies(self, of: Collective, name: str, said: Term, at: Ptr, by: Sequence[Term]) -> None:
+    def _lies(self, of: Collective, name: str, expression: Term, at: Ptr, by: Sequence[Term]) -> None:
         """Refuses an address of another kind of memory, or one that nothing shows to be such a multiple."""
         if by:
             bytes_ = by[0][1]
@@ -125,7 +125,7 @@ class Collectives(Conditions):
                 raise Refusal(Guard.BOUNDS, f"'{of.name}' takes a multiple of {bytes_} bytes, which nothing shows here")
         elif at.operand.shared != (name == "shared") or at.operand.flag:
             kind = "the block's shared memory" if name == "shared" else "an operand's memory"
-            raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{text_of(said)}'")
+            raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{text_of(expression)}'")
 
     def _thread(self, state: State, count: Poly) -> Poly:
         """The number of one of so many threads."""
@@ -145,14 +145,14 @@ class Collectives(Conditions):
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), ("", 0))
 
 
-def text_of(said: Term) -> str:
-    return str(said[1])
+def text_of(expression: Term) -> str:
+    return str(expression[1])
 
 
 @lru_cache(maxsize=512)
-def sentences(said: str) -> tuple[tuple[str, tuple[Term, ...]], ...]:
+def sentences(contract: str) -> tuple[tuple[str, tuple[Term, ...]], ...]:
     """The calls of a contract, as expressions."""
-    source = f"void f(void) {{ {said.strip().removesuffix(';')}; }}".encode("ascii", "replace")
+    source = f"void f(void) {{ {contract.strip().removesuffix(';')}; }}".encode("ascii", "replace")
     body = _PARSER.parse(source).root_node.named_children[0].child_by_field_name("body")
     found = []
     for node in inner(body) if body is not None else ():

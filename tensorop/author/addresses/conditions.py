@@ -121,8 +121,8 @@ class Conditions(Admission):
     def _scale_compared(self, operator: str, a: Value, b: Value, left: Term, right: Term) -> None:
         if self.trusted:
             return
-        scale, other, said = (a, b, right) if a is Data.SCALE else (b, a, left)
-        if scale is Data.SCALE and operator in ("==", "!=") and said[0] == "number" and is_0_or_1(said):
+        scale, other, other_term = (a, b, right) if a is Data.SCALE else (b, a, left)
+        if scale is Data.SCALE and operator in ("==", "!=") and other_term[0] == "number" and is_0_or_1(other_term):
             return
         if scale is Data.SCALE or other is Data.SCALE:
             raise Refusal(

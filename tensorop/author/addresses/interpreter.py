@@ -72,8 +72,8 @@ class Interpreter(Loops):
             inside = node.start_byte >= first
             self.trusted = not inside
             if node.type == "comment":
-                if not inside and (said := text(node)).startswith(_CONTRACT):
-                    self._contract(said[len(_CONTRACT) : -2], state)
+                if not inside and (comment := text(node)).startswith(_CONTRACT):
+                    self._contract(comment[len(_CONTRACT) : -2], state)
                 continue
             if not node.is_named:
                 continue
@@ -81,8 +81,8 @@ class Interpreter(Loops):
             if len(states) > 1:
                 states = self._merged(states, set(_NAMES.findall(body.text or b"", node.end_byte - body.start_byte)))
 
-    def _contract(self, said: str, state: State) -> None:
-        """What the operator says of what it gives: `holds(condition)`, `reads(p, extent, stride, ...)`, `writes(...)`.
+    def _contract(self, contract: str, state: State) -> None:
+        """Reads the operator's contract: `holds(condition)`, `reads(p, extent, stride, ...)`, `writes(...)`.
 
         A last number: how many elements there are beyond, where a vector may end that begins within.
         `counts(thread, n)`: the number of a thread of n, as a counter. `shared(p)`: it is the block's own memory.
@@ -90,7 +90,7 @@ class Interpreter(Loops):
         `steps(k, n)`: k counts in steps of n elements.
         """
         state.env[LANES] = Int(symbol(LANES), SIZE)
-        for name, args in sentences(said):
+        for name, args in sentences(contract):
             if name == "counts":
                 self._counted(state, self._poly(state, args[0]), self._poly(state, args[1]))
                 continue
@@ -195,29 +195,29 @@ class Interpreter(Loops):
     def _simple(self, node: Node, states: list[State]) -> list[State]:
         parts = inner(node) if node.type == "expression_statement" else [node]
         for part in parts:
-            said = statement(part)
-            if said.wrong and not self.trusted:
-                raise Refusal(Guard.BOUNDS, said.wrong, node)
+            stmt = statement(part)
+            if stmt.wrong and not self.trusted:
+                raise Refusal(Guard.BOUNDS, stmt.wrong, node)
             try:
                 for state in states:
-                    self._once(state, said)
+                    self._once(state, stmt)
             except Refusal as refusal:
                 refusal.node = refusal.node or node
                 raise
         return states
 
-    def _once(self, state: State, said: Statement) -> None:
-        """One statement; what was found harmless where the same was known is not looked at again."""
-        of, env = said.of, state.env
+    def _once(self, state: State, stmt: Statement) -> None:
+        """Reads one statement. One that was proved harmless from the same facts is not proved again."""
+        of, env = stmt.of, state.env
         key = None
-        if said.plain and not self.trusted:
-            values = tuple([env.get(name) for name in said.names])
-            key = said, state.facts, state.ones, values
+        if stmt.plain and not self.trusted:
+            values = tuple([env.get(name) for name in stmt.names])
+            key = stmt, state.facts, state.ones, values
             if (done := self.names.done.get(key)) is not None:  # at once: another thread may clear it
-                if said.kind:
-                    self._named(state, said.to, said.kind, 0)
-                if said.to:
-                    env[said.to] = done
+                if stmt.kind:
+                    self._named(state, stmt.to, stmt.kind, 0)
+                if stmt.to:
+                    env[stmt.to] = done
                 return
         before, by_choice = state.facts, self.by_choice
         if of[0] == "declare":
@@ -228,8 +228,8 @@ class Interpreter(Loops):
             key is not None
             and state.facts is before
             and self.by_choice == by_choice
-            and ((made := env[said.to] if said.to else Data.NUMBER) is Data.NUMBER or isinstance(made, PartialVector))
-            and all(env.get(name) is value or name == said.to for name, value in zip(said.names, key[3], strict=True))
+            and ((made := env[stmt.to] if stmt.to else Data.NUMBER) is Data.NUMBER or isinstance(made, PartialVector))
+            and all(env.get(name) is value or name == stmt.to for name, value in zip(stmt.names, key[3], strict=True))
             and not any(type(value) is Ptr and value.operand.flag for value in key[3])
         ):
             if len(self.names.done) >= _MOST_DONE:
@@ -275,11 +275,11 @@ class Interpreter(Loops):
         return self._merged(ends)
 
     def _ways(self, state: State, condition: Node) -> tuple[Ways, Ways]:
-        said = statement(condition)
-        if said.wrong and not self.trusted:
-            raise Refusal(Guard.BOUNDS, said.wrong, condition)
+        stmt = statement(condition)
+        if stmt.wrong and not self.trusted:
+            raise Refusal(Guard.BOUNDS, stmt.wrong, condition)
         try:
-            return self._decide(state, said.of)
+            return self._decide(state, stmt.of)
         except Refusal as refusal:
             refusal.node = refusal.node or condition
             raise

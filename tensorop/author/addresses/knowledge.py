@@ -56,9 +56,9 @@ class Names:
         if collectives:  # a word of 32 bits holds two elements, and is no number
             data = frozenset({"float", primitives.element, "uint16_t", "uint32_t"})
             addresses = frozenset().union(*(one.addresses for one in collectives))
-            said = {kind for one in collectives for kind, _, mark in one.declared if mark != "*"}  # what locals may be
-            said |= {one.returns for one in collectives}
-            return Names(data, frozenset(said) - data - addresses - TYPES.keys() - {"void"}, addresses)
+            kinds = {kind for one in collectives for kind, _, mark in one.declared if mark != "*"}  # what locals may be
+            kinds |= {one.returns for one in collectives}
+            return Names(data, frozenset(kinds) - data - addresses - TYPES.keys() - {"void"}, addresses)
         unsigned = {f"u{name}" for name in elements if name.startswith("int")}
         vectors = {primitives.vector, primitives.compute_vector, primitives.storage_vector}
         return Names(frozenset({"float", "double", *elements, *unsigned}), frozenset(vectors))
@@ -94,7 +94,7 @@ class Knowledge:
         self.made_of: dict[str, set[str]] = {}  # what primitives' numbers were made of
         self.ranges: dict[str, tuple[tuple[str, int], int]] = {}  # symbols of locals that stay within a few numbers:
         # whose they are, and how many numbers
-        self.told: dict[tuple[str, int], int] = {}  # of those that conditions ask about: of how many numbers
+        self.state_counts: dict[tuple[str, int], int] = {}  # numbers of each of these that conditions compare
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
         self.places: set[str] = set()  # a thread's numbers within its block

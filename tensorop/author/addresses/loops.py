@@ -76,10 +76,10 @@ class Loops(Expressions):
         assert body is not None
         of = None
         if condition is not None:
-            said = statement(condition)
-            of = said.of
-            if said.wrong and not self.trusted:
-                raise Refusal(Guard.BOUNDS, said.wrong, condition)
+            stmt = statement(condition)
+            of = stmt.of
+            if stmt.wrong and not self.trusted:
+                raise Refusal(Guard.BOUNDS, stmt.wrong, condition)
         self.fresh += 1
         assumed = _Assumed(f"t#{self.fresh}", node.start_byte, _marks(node))
         self.turns.add(assumed.turn)
@@ -110,11 +110,11 @@ class Loops(Expressions):
                 again_known = again = True
             if not again:
                 return exits
-            self.asked, self.together, self.told, self.divided = asked  # by turns that are not so
+            self.asked, self.together, self.state_counts, self.divided = asked  # by turns that are not so
         raise Refusal(Guard.BOUNDS, "a loop changes its counters in ways that nothing is known of", node)
 
     def _asked(self) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int]:
-        return dict(self.asked), dict(self.together), dict(self.told), self.divided
+        return dict(self.asked), dict(self.together), dict(self.state_counts), self.divided
 
     def _assumed_at_last(self, passed: Callable[[], tuple[list[State], bool]]) -> bool:
         """Goes through turns, whatever they reach, until what is assumed holds; whether it had to change."""
@@ -333,9 +333,9 @@ class Loops(Expressions):
 
 
 def _marks(node: Node) -> list[int]:
-    """Numbers that a loop says, and those before them."""
-    said = {int(one) for one in re.findall(rb"(?<![\w.])\d{1,3}(?![\w.])", node.text or b"")}
-    return sorted({-1, 0, *said, *(one - 1 for one in said)})
+    """Numbers in a loop's text, and each less 1."""
+    numbers = {int(one) for one in re.findall(rb"(?<![\w.])\d{1,3}(?![\w.])", node.text or b"")}
+    return sorted({-1, 0, *numbers, *(one - 1 for one in numbers)})
 
 
 def _parts(of: Term | None) -> Iterable[Term]:

@@ -237,8 +237,8 @@ def spelled(poly: Poly) -> str:
         name = " * ".join(monomial)
         times = str(abs(factor)) if not name else name if abs(factor) == 1 else f"{abs(factor)} * {name}"
         parts.append(f"{'-' if factor < 0 else '+'} {times}")
-    said = " ".join(parts).removeprefix("+ ") or "0"
-    return said.replace("- ", "-", 1) if said.startswith("- ") else said
+    text = " ".join(parts).removeprefix("+ ") or "0"
+    return text.replace("- ", "-", 1) if text.startswith("- ") else text
 
 
 def ring(operator: str, a: Poly, b: Poly) -> Poly:

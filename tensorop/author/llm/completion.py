@@ -13,7 +13,7 @@ from tensorop.model.trial import Kind
 from tensorop.specs.printable import printable
 
 MAX_REPLY = 256 << 10  # characters of the answer itself
-MAX_SAID = 300  # characters of what an endpoint says of an error, or of itself
+MAX_SHOWN = 300  # characters of what an endpoint says of an error, or of itself
 _MOST_TOKENS = 10**9
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")  # where some servers put all of the text
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
@@ -38,10 +38,10 @@ def read(body: bytes, content_type: str, scrub: Scrub = str) -> ModelReply | NoA
         return NoAnswer(Kind.REFUSED, f"the endpoint sent a {type(data).__name__} instead of a completion", again=True)
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        said = refusal.of(data, scrub) if set(data) & {"error", "message", "detail"} else None
-        words = shown(said.words) if said else "no choices"
+        rejection = refusal.of(data, scrub) if set(data) & {"error", "message", "detail"} else None
+        words = shown(rejection.words) if rejection else "no choices"
         return NoAnswer(
-            Kind.REFUSED, f"the endpoint sent no completion: {words}", again=True, misplaced=True, said=said
+            Kind.REFUSED, f"the endpoint sent no completion: {words}", again=True, misplaced=True, rejection=rejection
         )
     return _answer(data, choices[0], scrub)
 
@@ -59,8 +59,8 @@ def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> Model
     if finish is None:
         return NoAnswer(Kind.REFUSED, "the answer was cut: it has no finish_reason", again=True)
     if kind == "error":
-        said = refusal.of(choice.get("error") or "nothing", scrub).words
-        return NoAnswer(Kind.REFUSED, f"the answer ended in an error: {shown(said)}", again=True)
+        words = refusal.of(choice.get("error") or "nothing", scrub).words
+        return NoAnswer(Kind.REFUSED, f"the answer ended in an error: {shown(words)}", again=True)
     if not text:
         return NoAnswer(Kind.REFUSED, f"the answer {_without_text(message, scrub)} (finish_reason '{finish}')")
     if len(text) > MAX_REPLY:
@@ -155,4 +155,4 @@ def shown(value: object, scrub: Scrub = str) -> str:
         except (ValueError, RecursionError):  # an integer of many digits, a nest of lists
             value = type(value).__name__
     value = printable(" ".join(scrub(value).split()))
-    return value if len(value) <= MAX_SAID else f"{value[:MAX_SAID]}..."
+    return value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}..."

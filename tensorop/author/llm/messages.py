@@ -71,7 +71,7 @@ class NoAnswer:
     learned: bool = False  # to be asked again at once, in another way
     misplaced: bool = False  # perhaps nobody's address
     wait: float | None = None  # seconds until the next attempt, where the endpoint says so
-    said: Rejection | None = None  # the error in a body that calls itself a success
+    rejection: Rejection | None = None  # the error in a body that calls itself a success
 
 
 class Transport(Protocol):

@@ -50,9 +50,9 @@ class Lessons:
     failures: tuple[str, ...] = ()
 
 
-def opening(brief: Brief, told: Lessons) -> tuple[Message, ...]:
+def opening(brief: Brief, lessons: Lessons) -> tuple[Message, ...]:
     """The question for a new template."""
-    recent = Lessons(told.strategies, told.failures[-MAX_FAILURES:])
+    recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
     return (
         Message("system", _fill(brief, "system.md.j2")),
         Message("user", _fill(brief, "template.md.j2", told=recent)),
@@ -61,8 +61,8 @@ def opening(brief: Brief, told: Lessons) -> tuple[Message, ...]:
 
 def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
     """The question for the same template, repaired: the conversation so far and what went wrong."""
-    said = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
-    return (*asked, Message("assistant", answer), Message("user", said))
+    question = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
+    return (*asked, Message("assistant", answer), Message("user", question))
 
 
 def repeatable(outcome: Outcome) -> Outcome:
@@ -75,9 +75,9 @@ def repeatable(outcome: Outcome) -> Outcome:
     if outcome.kind is not Kind.COMPILE:
         return replace(outcome, message=_without_paths(outcome.message), log="")
     texts = [f"{kind}: {_without_paths(text)[:MAX_DIAGNOSTIC]}" for kind, text in _DIAGNOSTIC.findall(outcome.log)]
-    said = list(dict.fromkeys(texts))[:MAX_DIAGNOSTICS]
-    first = next((text for text in said if text.startswith("error")), "the compiler refused it")
-    return replace(outcome, message=first, log="\n".join(said))
+    diagnostics = list(dict.fromkeys(texts))[:MAX_DIAGNOSTICS]
+    first = next((text for text in diagnostics if text.startswith("error")), "the compiler refused it")
+    return replace(outcome, message=first, log="\n".join(diagnostics))
 
 
 def _without_paths(text: str) -> str:

@@ -37,10 +37,10 @@ def template(answer: str, *, operator: str, name: str, author: str, seconds: flo
         raise SpecError(f"reading the answer took more than {seconds:g} s")
     if not ended.stdout.endswith(b"\n"):
         raise SpecError("reading the answer ended the process that reads")
-    kind, told = jsontext.loads(ended.stdout)
+    kind, content = jsontext.loads(ended.stdout)
     if kind != "template":
-        raise SpecError(str(told))
-    return records.template_of(told)
+        raise SpecError(str(content))
+    return records.template_of(content)
 
 
 def main() -> None:

@@ -111,8 +111,8 @@ class Rejection:
         if self.named:
             return tuple(name for name in sent if name in self.named)
         text = _LIST.sub(r"\1 ", self.text)
-        for said in (_ADVICE.sub(" ", text), text):
-            if found := tuple(name for name in sent if _is_named(name, said)):
+        for passage in (_ADVICE.sub(" ", text), text):
+            if found := tuple(name for name in sent if _is_named(name, passage)):
                 return found
         return ()
 

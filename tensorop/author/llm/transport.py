@@ -111,10 +111,10 @@ def _require_client(where: Endpoint, settings: Settings) -> None:
         with _Client(0.0) as client:
             _caller(where, client)
     except Exception as error:
-        said = shown(f"{type(error).__name__}: {error}", _scrubber(where))
+        message = shown(f"{type(error).__name__}: {error}", _scrubber(where))
         names = ["OPENAI_BASE_URL"] * bool(settings.llm_base_url) + list(settings.client)
         raise UsageError(
-            f"the client of the llm author cannot be made of what the environment says: {said}",
+            f"the client of the llm author cannot be made of what the environment says: {message}",
             hint=f"look at {', '.join(names) or 'OPENAI_API_KEY'}",
         ) from None
 
@@ -189,15 +189,15 @@ class Http:
         try:
             client = _Client(deadline)
         except Exception as error:  # what it reads of the environment was sound when the job began
-            said = shown(f"{type(error).__name__}: {error}", self._scrub)
-            return NoAnswer(Kind.LOST, f"the client can no longer be made: {said}", final=True)
+            message = shown(f"{type(error).__name__}: {error}", self._scrub)
+            return NoAnswer(Kind.LOST, f"the client can no longer be made: {message}", final=True)
 
         def made() -> ModelReply | NoAnswer:
             try:
                 return attempt(client)
             except Exception as error:  # whatever libraries make of what came
-                said = shown(f"{type(error).__name__}: {error}", self._scrub)
-                return NoAnswer(Kind.LOST, f"the endpoint's answer cannot be read: {said}", again=True)
+                message = shown(f"{type(error).__name__}: {error}", self._scrub)
+                return NoAnswer(Kind.LOST, f"the endpoint's answer cannot be read: {message}", again=True)
 
         try:
             return waiting.within(max(0.0, deadline - time.monotonic()) + 0.2, made)
@@ -224,32 +224,36 @@ class Http:
         except _Unreadable as error:
             return error.fault
         except openai.APIStatusError as error:
-            said = refusal.read(error.response.content, self._scrub)
-            fault = self._refused(error.status_code, said, request, options, call)
+            rejection = refusal.read(error.response.content, self._scrub)
+            fault = self._refused(error.status_code, rejection, request, options, call)
             return replace(fault, wait=_retry_after(error.response.headers))
         except openai.APITimeoutError:
             return NoAnswer(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         except openai.OpenAIError as error:
             if isinstance(error.__cause__, _Unreadable):
                 return error.__cause__.fault
-            said_of_it = shown(str(error.__cause__ or error), self._scrub)
-            return NoAnswer(Kind.LOST, f"{self._who} cannot be reached: {said_of_it}", again=True)
-        if isinstance(answer, NoAnswer) and answer.said is not None:
-            fault = self._refused(answer.said.status or 200, answer.said, request, options, call)
-            return answer if answer.said.status is None and not (fault.learned or fault.final) else fault
+            message = shown(str(error.__cause__ or error), self._scrub)
+            return NoAnswer(Kind.LOST, f"{self._who} cannot be reached: {message}", again=True)
+        if isinstance(answer, NoAnswer) and answer.rejection is not None:
+            fault = self._refused(answer.rejection.status or 200, answer.rejection, request, options, call)
+            return answer if answer.rejection.status is None and not (fault.learned or fault.final) else fault
         return answer
 
     def _refused(
-        self, status: int, said: Rejection, request: Request, options: dict[str, Any], call: CallState
+        self, status: int, rejection: Rejection, request: Request, options: dict[str, Any], call: CallState
     ) -> NoAnswer:
-        message = f"{self._who} answers {status}: {shown(said.words)}"
-        if status == 402 or "insufficient_quota" in said.codes:
-            return NoAnswer(Kind.LOST, f"the endpoint says that the quota is spent: {shown(said.words)}", final=True)
+        message = f"{self._who} answers {status}: {shown(rejection.words)}"
+        if status == 402 or "insufficient_quota" in rejection.codes:
+            return NoAnswer(
+                Kind.LOST, f"the endpoint says that the quota is spent: {shown(rejection.words)}", final=True
+            )
         if status in _FINAL:
             return NoAnswer(Kind.LOST, message, final=True, misplaced=status == 404)
         again = status in _PASSING or status >= 500
-        may_teach = said.of_what_is_sent if status in (500, 501) else not again and (status >= 400 or status == 200)
-        if may_teach and self._dialect.learn(said, request, options, call):
+        may_teach = (
+            rejection.of_what_is_sent if status in (500, 501) else not again and (status >= 400 or status == 200)
+        )
+        if may_teach and self._dialect.learn(rejection, request, options, call):
             return NoAnswer(Kind.LOST, message, learned=True)
         return NoAnswer(Kind.LOST, message, again=again, busy=status in _BUSY, misplaced=status == 405)
 
@@ -282,8 +286,8 @@ class _Client(openai.DefaultHttpxClient):
     def _read(self, response: Any) -> bytes:
         coding = response.headers.get("content-encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
-            said = f"the endpoint sent a body in {coding[:40]!r}, though asked for none"
-            raise _Unreadable(NoAnswer(Kind.REFUSED, said, again=True))
+            message = f"the endpoint sent a body in {coding[:40]!r}, though asked for none"
+            raise _Unreadable(NoAnswer(Kind.REFUSED, message, again=True))
         body = bytearray()
         for chunk in response.iter_raw():
             body += chunk
