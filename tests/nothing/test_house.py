@@ -22,6 +22,8 @@ MOST_LINES_OF_THE_CORE = 26_500
 MOST_LINES_OF_BENCHMARKS = 6_000
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
+NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns
+MAY_STAND = {"told"}  # what operators of others implement, and what their prompts read
 
 UNTYPED = re.compile(r"\b(dict|Mapping|MutableMapping)\[str, Any\]")
 _NO_CODE = {
@@ -109,3 +111,15 @@ def test_what_crosses_modules_has_a_type() -> None:
             if isinstance(node, ast.AnnAssign) and untyped(node.annotation):
                 found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert len(found) <= FEW_UNTYPED, found
+
+
+def test_names_are_of_things() -> None:
+    found = []
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
+            name = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.FunctionDef: "name"}
+            given = getattr(node, name.get(type(node), ""), None) or ""
+            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} {given}"
+            if NO_NAMES.search(given) and not (given in MAY_STAND and path.name in ("contract.py", "prompt.py")):
+                found.append(place)
+    assert not found
