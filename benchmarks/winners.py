@@ -1,4 +1,4 @@
-"""Prints what finished runs found as a file of winners for `platforms/winners/` or `--warm-start` (docs/warm-start.md).
+"""Prints the best variants of finished runs as a file for `platforms/winners/` or `--warm-start`.
 
     python benchmarks/winners.py DIR [DIR ...] > platforms/winners/NAME.jsonl
 

@@ -3,7 +3,7 @@
 #
 # Tunes the kernels of an operator as part of the build and makes the imported library TARGET of them. The search runs
 # once: it goes on where it was when a build is interrupted, and is left alone when its library is there. Needs the
-# command `tensorop` (docs/install.md), or TENSOROP_COMMAND with the command that stands for it.
+# command `tensorop` (docs/how-to/install.md), or TENSOROP_COMMAND with the command that stands for it.
 
 function(tensorop_generate target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPERATOR;PLATFORM;OUT;BUDGET;TRIALS;SEED" "DTYPES;SHAPES;OPTIONS")
@@ -23,7 +23,7 @@ function(tensorop_generate target)
     find_program(TENSOROP_PROGRAM tensorop)
     if(NOT TENSOROP_PROGRAM)
       message(FATAL_ERROR "tensorop_generate(${target}): there is no command tensorop on the PATH; install this project "
-                          "as its docs/install.md says, or set TENSOROP_COMMAND to the command that stands for it")
+                          "as its docs/how-to/install.md says, or set TENSOROP_COMMAND to the command that stands for it")
     endif()
     set(command "${TENSOROP_PROGRAM}")
   endif()

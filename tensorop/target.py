@@ -117,7 +117,9 @@ class Target(ABC):
     side_by_side: ClassVar[bool] = False  # measurements may overlap
     deterministic: ClassVar[bool] = False  # one call is counted, the same each time; else batches of calls are timed
     is_host: ClassVar[bool] = False  # this machine's own processor, which must have what the platform requires
-    confined: ClassVar[bool] = False  # every process has a jail (docs/security.md), tried before it is relied on
+    confined: ClassVar[bool] = (
+        False  # every process has a jail (docs/explanation/security.md), tried before it is relied on
+    )
     simulated: ClassVar[bool] = False  # nothing is built, and costs are made up (`simulate`)
     measures: ClassVar[bool] = True  # figures can be taken; else its own path makes products (`unmeasured`)
     library_calls: ClassVar[frozenset[str]] = frozenset()  # what products may call beside what all may

@@ -22,7 +22,10 @@ SUFFIX = ".c"
 OPENS, CLOSES = "/*---", "---*/"
 TYPES = ("element", "vector", "predicate", "compute", "compute_vector", "storage", "storage_vector")
 _COMMENT = r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*"
-_EXAMPLE = "begin it with /*--- and ---*/ around `strategy:`, `reads:`, `needs:` and `tunables:` (docs/templates.md)"
+_EXAMPLE = (
+    "begin it with /*--- and ---*/ around `strategy:`, `reads:`, `needs:` and `tunables:` "
+    "(docs/how-to/write-a-kernel-template.md)"
+)
 
 
 def template_text(text: str, names: Iterable[str], origin: str) -> str:

@@ -5,7 +5,7 @@ compute, loop, and call the platform's primitives by their names. Everything tha
 The C is what counts: it is read at every point, for a template may say one thing at one point and another elsewhere,
 and it is read before the primitives' own C is put in, so that what is no primitive's name is nobody's business there.
 
-Every refusal begins with the name of the guard that made it (docs/security.md).
+Every refusal begins with the name of the guard that made it (docs/explanation/security.md).
 """
 
 from __future__ import annotations

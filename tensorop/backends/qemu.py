@@ -74,7 +74,7 @@ class Backend(Target):
         if not platform.board:
             raise JobError(
                 f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
-                hint="add a `model:` section (docs/board-model.md), or measure on a board with --runner ssh://host",
+                hint="add a `model:` section (docs/explanation/modelled-cycles.md), or measure on a board with --runner ssh://host",
             )
         model = board.load(platform.board, f"platform '{platform.name}'")
         return cls(platform, cls.start(platform, address), model=model)

@@ -47,7 +47,9 @@ def judge(
     ] = f"{CALL_TIMEOUT_S:g}s",
     seed: NewSeed = "0",
     template: Annotated[Path | None, Option("Also writes the template the file was read as.", "OUT")] = None,
-    unsafe: Annotated[bool, Option("Run it even on a target that cannot confine it (docs/security.md).")] = False,
+    unsafe: Annotated[
+        bool, Option("Run it even on a target that cannot confine it (docs/explanation/security.md).")
+    ] = False,
     jobs: Jobs = 2,
     runner: Runner = None,
     plugins: Plugins = (),

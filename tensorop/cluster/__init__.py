@@ -1,1 +1,1 @@
-"""Trials on the workers of a Dask cluster: `--workers` (docs/workers.md)."""
+"""Trials on the workers of a Dask cluster: `--workers` (docs/how-to/distribute-trials.md)."""

@@ -43,10 +43,11 @@ OVERDUE_S = 300.0  # beyond twice the limit of a trial, for one of a batch to en
 PROBE_S = 2.0  # for a look at who answers in a scheduler's place
 LOOK_S = 0.5  # between looks at who is there
 HINT = (
-    "docs/workers.md says how to start a scheduler and its workers; the same command goes on where it stopped, also "
+    "docs/how-to/distribute-trials.md says how to start a scheduler and its workers; "
+    "the same command goes on where it stopped, also "
     "without --workers"
 )
-# for a scheduler or a worker, before its first task: Dask's HTTP server closes its port (docs/workers.md has the same)
+# for a scheduler or a worker, before its first task: Dask's HTTP server closes its port
 _NO_PAGES = "def dask_setup(server): server.http_server.stop()"
 log = logging.getLogger("tensorop")
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")

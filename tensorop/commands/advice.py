@@ -12,13 +12,14 @@ PASSED = (
 )
 
 FAILED: Mapping[Kind, str] = {
-    Kind.REFUSED: "change what the message names; the guard is its first word, and docs/templates.md lists what a "
+    Kind.REFUSED: "change what the message names; the guard is its first word, "
+    "and docs/how-to/write-a-kernel-template.md lists what a "
     "kernel may say (primitives: tensorop primitives show SET)",
     Kind.RENDER: "correct the template where the message says; it is rendered for every tile from 1 x 1 on",
     Kind.COMPILE: "correct the C by the compiler's messages in the log; a primitive's types are in `tensorop "
     "primitives show SET`",
     Kind.OBJECT: "take out what made the compiler emit it: a kernel's object has code and constants alone, and calls "
-    "nothing but memcpy, memset and memmove (docs/security.md)",
+    "nothing but memcpy, memset and memmove (docs/explanation/security.md)",
     Kind.TIMEOUT: "look for a loop that does not end, at k = 0 and in partial tiles too; for a slow machine or a very "
     "slow kernel give --timeout a longer time",
     Kind.CRASH: "look for an index or a pointer that leaves its operand; the case in the message is the first that "

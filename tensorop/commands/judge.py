@@ -197,7 +197,8 @@ def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Kern
         raise SpecError(
             f"{file}: key 'tunables': expected {' and '.join(lacking)} among them, "
             f"got {', '.join(template.tunables) or 'none'}",
-            hint=f"a tile of one size has one value each, e.g. {lacking[0]}: [4] (docs/templates.md)",
+            hint=f"a tile of one size has one value each, e.g. {lacking[0]}: [4] "
+            "(docs/how-to/write-a-kernel-template.md)",
         )
     return template
 
@@ -207,7 +208,7 @@ def template_text(file: Path, operator: Operator) -> str:
     if not file.name.endswith((TEMPLATE_SUFFIX, c_file.SUFFIX)):
         raise UsageError(
             f"{file}: expected a kernel template (*{TEMPLATE_SUFFIX}) or a C file (*{c_file.SUFFIX})",
-            hint="docs/templates.md has an example of each",
+            hint="docs/how-to/write-a-kernel-template.md has an example of each",
         )
     try:
         if not file.is_file():

@@ -57,7 +57,7 @@ class Opened:
 
     @property
     def by_kit(self) -> bool:
-        """Whether its target takes no figures itself, so that kits bring them (docs/kits.md)."""
+        """Whether its target takes no figures itself, so that kits bring them (docs/how-to/tune-with-a-kit.md)."""
         return not self.backend.measures
 
     def require_fit(self) -> None:

@@ -1,1 +1,1 @@
-"""Products for NVIDIA GPUs: the backend `cuda`, which compiles without a GPU and chooses by a model (docs/cuda.md)."""
+"""Products for NVIDIA GPUs: the backend `cuda`, which compiles without a GPU and chooses by a model."""

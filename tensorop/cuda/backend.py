@@ -49,7 +49,8 @@ class NoProcesses(Runner):
     def command(self, launch: Launch) -> NoReturn:
         raise JobError(
             "programs of a processor are not started on a GPU",
-            hint="`tensorop verify DIR` and `bench DIR` run a product's kit where the GPU is (docs/cuda.md)",
+            hint="`tensorop verify DIR` and `bench DIR` run a product's kit where the GPU is "
+            "(docs/how-to/make-a-cuda-library.md)",
         )
 
 

@@ -67,7 +67,8 @@ class Job:
     jobs: int = _option(2, "Builds side by side.", least=1, most=256)
     workers: str = _option(
         "",
-        "Carry trials out in N processes, or on the workers of a Dask scheduler (docs/workers.md); --jobs is then "
+        "Carry trials out in N processes, or on the workers of a Dask scheduler (docs/how-to/distribute-trials.md); "
+        "--jobs is then "
         "side by side in each of N.",
         "N|tcp://HOST:PORT",
     )
@@ -106,12 +107,13 @@ class Job:
     warm_start: str = _option(
         "auto",
         "Where the search begins: at shipped winners and those that --fresh forgets; at none; at those of a journal, a "
-        "file of winners, a product or a folder of journals (docs/warm-start.md).",
+        "file of winners, a product or a folder of journals (docs/how-to/tune-my-shapes.md).",
         "auto|none|FILE|DIR",
     )
     unsafe: bool = _option(
         False,
-        "Run a model's kernels even on a target that cannot confine them (docs/security.md); the product says so.",
+        "Run a model's kernels even on a target that cannot confine them (docs/explanation/security.md); "
+        "the product says so.",
     )
     given: frozenset[str] | None = None  # options that the user gave; None: those that are not as by default
 

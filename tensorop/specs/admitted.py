@@ -54,7 +54,7 @@ _VARIABLES = (
 )
 _BESIDE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*\.yaml")
 _VALUE = re.compile(r"[A-Za-z0-9_.,-]{0,64}")
-_HINT = "docs/platforms.md says what is, under compiler.flags"
+_HINT = "docs/how-to/describe-a-platform.md says what is, under compiler.flags"
 
 
 def compiler(arch: str, spec: Mapping[str, str | Sequence[str]]) -> Iterator[str]:

@@ -140,10 +140,12 @@ def read_winners(path: Path) -> WarmSource:
             of = known.setdefault((str(record["operator"]), str(record["dtype"])), [])
             of.append(StartPoint(str(record["template"]), point_of(record["point"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            expected = "a journal, or a file of winners (docs/warm-start.md)"
+            expected = "a journal, or a file of winners (docs/how-to/tune-my-shapes.md)"
             raise UsageError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from None
     if not head:
-        raise UsageError(f"{path}: no whole line; expected a journal, or a file of winners (docs/warm-start.md)")
+        raise UsageError(
+            f"{path}: no whole line; expected a journal, or a file of winners (docs/how-to/tune-my-shapes.md)"
+        )
     there = sum(map(len, known.values()))
     cut = f"{path} is cut off: {there} of its {head['lines']} winners are there" if there != head["lines"] else ""
     return WarmSource(path, f"the winners of {head['platform']} of {head['date']}", head["platform"], known, cut)

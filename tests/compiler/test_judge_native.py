@@ -40,8 +40,12 @@ from tests.support.templates import templates as shipped
 
 GEMM = ("--operator", "gemm", "--platform", "native")
 SMALL = ("--shapes", "24x17x33", "--configurations", "2")
-PLAIN = re.search(r"```jinja\n(.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
-IN_C = re.search(r"```c\n(/\*---.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
+PLAIN = re.search(
+    r"```jinja\n(.*?)```", (ROOT / "docs" / "how-to" / "write-a-kernel-template.md").read_text(), re.DOTALL
+)
+IN_C = re.search(
+    r"```c\n(/\*---.*?)```", (ROOT / "docs" / "how-to" / "write-a-kernel-template.md").read_text(), re.DOTALL
+)
 C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [2], nr: [4]}\n---*/\n"
 
 

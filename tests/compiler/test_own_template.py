@@ -1,4 +1,4 @@
-"""The kernel template of docs/templates.md, in a folder of the user's own: rendered, built, verified, packaged."""
+"""The kernel template of docs/how-to/write-a-kernel-template.md, in a folder of the user's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import tensorop as package
 from tests.support.commands import ROOT, events, refused, tensorop
 
-PAGE = ROOT / "docs" / "templates.md"
+PAGE = ROOT / "docs" / "how-to" / "write-a-kernel-template.md"
 
 
 @pytest.fixture

@@ -822,7 +822,7 @@ def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Pat
 def test_the_lines_of_the_docs(prefix: Path, tmp_path: Path, number: int) -> None:
     if any(shutil.which(tool) is None for tool in ("pkg-config", "cc", "cmake")):
         pytest.skip("pkg-config, cc or cmake is not installed")
-    done = docs.run(docs.blocks("docs/library.md")[number], prefix, tmp_path)
+    done = docs.run(docs.blocks("docs/how-to/use-the-library.md")[number], prefix, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert ("127x129x131: max error", "100% tests passed, 0 tests failed out of 2")[number] in done.stdout
 

@@ -39,7 +39,9 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
 ) -> None:
     monkeypatch.setattr(limits, "FACTOR", 2.0)
     monkeypatch.setattr(limits, "LEAST_S", 2.0)
-    text = re.search(r"```jinja\n(.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
+    text = re.search(
+        r"```jinja\n(.*?)```", (ROOT / "docs" / "how-to" / "write-a-kernel-template.md").read_text(), re.DOTALL
+    )
     assert text is not None
     head, body = text[1].split("---\n{%", 1)
     slow = parse(f"{head}---\n{WASTE}{{%{body}", operator="gemm", name="wasteful", author="plug-in")

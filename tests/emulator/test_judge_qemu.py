@@ -11,7 +11,9 @@ WORDS = ("--operator", "gemm", "--platform", "rvv", "--shapes", "24x17x33", "--c
 
 
 def test_an_honest_template_passes_at_every_vlen_and_a_wrong_one_does_not(tmp_path: Path) -> None:
-    text = re.search(r"```jinja\n(.*?)```", (ROOT / "docs" / "templates.md").read_text(), re.DOTALL)
+    text = re.search(
+        r"```jinja\n(.*?)```", (ROOT / "docs" / "how-to" / "write-a-kernel-template.md").read_text(), re.DOTALL
+    )
     assert text is not None
     (tmp_path / "plain.c.j2").write_text(text[1])
     (tmp_path / "wrong.c.j2").write_text(text[1].replace("p < k;", "p + (k > 60) < k;"))

@@ -1,4 +1,4 @@
-"""The new board of docs/platforms.md: its file as it stands there, resolved and modelled with its own caches."""
+"""The new board of docs/how-to/describe-a-platform.md, resolved and modelled with its own caches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.specs import platforms
 from tests.support import kernels
 
-PAGE = Path(__file__).parents[2] / "docs" / "platforms.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "describe-a-platform.md"
 LINE = 64
 KIB_48 = 48 * 1024  # of both operands: more than rvv's level 1 of 32 KiB, less than the board's 64
 

@@ -244,7 +244,7 @@ def test_the_model_is_near_what_was_measured() -> None:
 
 
 def test_the_model_ranks_what_was_measured() -> None:
-    """Of 282 configurations of 13 shapes, by rows that its terms were fitted to: see docs/cuda.md."""
+    """Of 282 configurations of 13 shapes, by rows that its terms were fitted to."""
     file = Path(__file__).parents[2] / "benchmarks" / "cuda" / "h200-configurations.jsonl"
     first, *rows = map(json.loads, file.read_text().splitlines())
     of = [family("wgmma", 0, 0), family("wgmma", 1, 1)]  # C' = B' A' where a kernel swaps

@@ -244,7 +244,7 @@ def test_the_full_grid(tile: dict[str, int]) -> None:
 
 
 def test_the_full_grid_has_each_small_size_and_longer_ones_than_a_candidates() -> None:
-    """The ranges of docs/security.md; the least of the longest is where the last of fifteen equal parts begins."""
+    """The ranges of docs/explanation/security.md; the longest is in the last of fifteen equal parts."""
     cases = reference.full_grid("f32", TILES[0], BLOCKING, Seed.draw().stream(0))
     for dim, most in (("k", 192), ("m", 48), ("n", 48)):
         sizes = {int(case.problem.dims[dim]) for case in multiplied(cases)}
@@ -255,7 +255,7 @@ def test_the_full_grid_has_each_small_size_and_longer_ones_than_a_candidates() -
 
 
 def test_convolutions_have_each_dimension_long() -> None:
-    """The ranges of docs/security.md; the least of the longest is where the last of three equal parts begins."""
+    """The ranges of docs/explanation/security.md; the longest is in the last of three equal parts."""
     for seed in (Seed.draw(), Seed.draw()):
         cases = load_operator("conv2d").reference.quick_grid("f32", TILES[0], seed.stream(0))
         for dim in "nchwk":

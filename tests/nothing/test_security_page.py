@@ -1,4 +1,4 @@
-"""Every promise of docs/security.md names the test that shows it, and that test exists."""
+"""Every promise of docs/explanation/security.md names the test that shows it, and that test exists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-PAGE = (TESTS.parent / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (TESTS.parent / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 NAMED = re.compile(r"`((?:attacks|compiler|emulator|nothing)/test_\w+\.py)(?:::(\w+))?`")
 # Tables that promise nothing: whom tensorop trusts, and what a run of benchmarks/attack_run.py ended with.
 NO_PROMISES = ("| trusted | not trusted |", "| outcomes, as root and as user 4242 alike | native | neon | rvv |")

@@ -409,7 +409,7 @@ def test_processes_that_are_started_here_have_no_pages_and_leave_nothing(
 def test_the_documented_commands_take_tls_alone_serve_no_http_and_leave_nothing(
     tmp_path: Path, cluster: Cluster
 ) -> None:
-    lines = (ROOT / "docs" / "workers.md").read_text().splitlines()
+    lines = (ROOT / "docs" / "how-to" / "distribute-trials.md").read_text().splitlines()
     out = subprocess.DEVNULL
     here, temporary = tmp_path / "here", tmp_path / "temporary"
     for folder in (here, temporary):
@@ -448,7 +448,7 @@ def test_nobody_answers(tmp_path: Path, cluster: Cluster, by: str, said: str, mo
     address = cluster.address.replace("tcp", by)
     with pytest.raises(JobError, match=f"--workers {address}: no Dask scheduler answers: {said}") as refused:
         list(pipeline.run(job(tmp_path / "out", runner="null", workers=address)))
-    assert "docs/workers.md says how" in (refused.value.hint or "")
+    assert "docs/how-to/distribute-trials.md says how" in (refused.value.hint or "")
     assert not (tmp_path / "out" / "share").exists()
 
 
