@@ -297,19 +297,19 @@ def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Eve
 def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
     """What a resumed run must share with the one it goes on with; the budget may grow."""
     return {
-        "tensorop": __version__,
-        "operator": job.operator,
-        "platform": target.platform.name,
-        "templates and platform": digest(operator, target),
-        "compiler flags": [*candidate_flags(target.platform), *CONFINED],
-        "runner": target.name,
-        "board": target.identity,
-        "dtypes": list(job.dtypes),
-        "shapes": [operator.shapes.text(shape) for shape in job.shapes],
-        "tuner": job.tuner,
-        "author": job.author,
-        "seed": job.seed,
-        "warm start": job.warm_start,
+        "tensorop": __version__,  # version of tensorop
+        "operator": job.operator,  # what is computed
+        "platform": target.platform.name,  # what is tuned for
+        "templates and platform": digest(operator, target),  # hash of the files that decide results
+        "compiler flags": [*candidate_flags(target.platform), *CONFINED],  # for candidates
+        "runner": target.name,  # where programs run
+        "board": target.identity,  # the board or the machine, where results depend on it
+        "dtypes": list(job.dtypes),  # element types
+        "shapes": [operator.shapes.text(shape) for shape in job.shapes],  # tuned shapes
+        "tuner": job.tuner,  # search strategy
+        "author": job.author,  # who writes micro-kernels
+        "seed": job.seed,  # seed of everything random
+        "warm start": job.warm_start,  # where the search begins
     }
 
 

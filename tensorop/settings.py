@@ -1,11 +1,5 @@
-"""The only reader of the environment. It knows:
-
-- TENSOROP_CACHE: folder for downloads and builds (default: the user's cache folder)
-- TENSOROP_PLUGINS: extra plug-in folders, ':' between (default: none)
-- TENSOROP_OFFLINE: 1 to use the cache alone
-- OPENAI_API_KEY, OPENAI_BASE_URL, TENSOROP_LLM_MODEL: the endpoint of the `llm` author
-- what the client of that endpoint reads itself (`CLIENT`, proxies), for a check of it
-"""
+"""The only reader of the environment. `VARIABLES` lists what it reads; the client of the `llm` author's endpoint reads
+`CLIENT` and proxies itself, which are read here to check them."""
 
 from __future__ import annotations
 
@@ -16,6 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import platformdirs
+
+# By name, what a variable sets, and its default. The page docs/reference/environment.md is made of it.
+VARIABLES = {
+    "TENSOROP_CACHE": ("Folder for downloads and builds.", "`tensorop` in the user's cache folder (`~/.cache`)"),
+    "TENSOROP_PLUGINS": ("Plug-in folders in addition to `--plugins`, separated by `:`.", "none"),
+    "TENSOROP_OFFLINE": ("`1`: download nothing; use the cache only. The same as `--offline`.", "`0`"),
+    "TENSOROP_LLM_MODEL": ("Name of the model that `--author llm` asks.", "none; `--author llm` needs it"),
+    "OPENAI_API_KEY": ("Key for the endpoint of `--author llm`.", "none; a server of your own may need none"),
+    "OPENAI_BASE_URL": (
+        "Address of an OpenAI-compatible server, for example `http://localhost:8000/v1`.",
+        "the endpoint of the `openai` package",
+    ),
+}
 
 # Variables through which a shell or a distribution bends a BLAS: none may reach a baseline.
 SCRUBBED_PREFIXES = ("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "DNNL_", "ONEDNN_", "VECLIB_", "GOTO_")

@@ -205,8 +205,8 @@ def _opened(whole: JobContext, staged: Staged) -> Opened:
 def _verdict(verdict: Verdict) -> dict[str, object]:
     """For the manifest, without what the seed's secret part decides, so that the same journal gives the same bits."""
     return {
-        "dtype": verdict.dtype,
-        "vlen": verdict.vlen,
-        "threads": verdict.threads,
-        "outcome": verdict.outcome.kind.value,
+        "dtype": verdict.dtype,  # element type
+        "vlen": verdict.vlen,  # VLEN in bits; 0: the target's own
+        "threads": verdict.threads,  # threads of the verified calls
+        "outcome": verdict.outcome.kind.value,  # `ok`, or the kind of failure
     }

@@ -25,10 +25,14 @@ class BaselineInfo:
     cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        record: dict[str, object] = {"version": self.version, "config": self.config}
+        record: dict[str, object] = {
+            "version": self.version,  # of the build that was compared
+            "config": self.config,  # as the baseline names it: core type, threads
+        }
         if self.remarks:
-            record["remarks"] = list(self.remarks)
+            record["remarks"] = list(self.remarks)  # limits of the comparison that a reader must know
         if self.cores:
+            # core type by VLEN (0: one width) and dtype
             record["cores"] = {str(vlen): dict(by_dtype) for vlen, by_dtype in self.cores.items()}
         return record
 
@@ -118,24 +122,26 @@ class Row:
     def to_json(self) -> dict[str, object]:
         main = next(iter(self.ratios.values()), None)
         record: dict[str, object] = {
-            "op": self.op,
-            "dtype": self.dtype,
-            "shape": self.shape,
-            "dims": dict(self.dims),
-            **self.dims,  # for readers of an operator whose names they know
-            "layout": self.layout,
+            "op": self.op,  # operator
+            "dtype": self.dtype,  # element type
+            "shape": self.shape,  # as the operator writes it, for example 64x64x64
+            "dims": dict(self.dims),  # sizes by name; each is also a key of the row itself
+            **self.dims,
+            "layout": self.layout,  # storage order and transposes
             **_figures(self),
-            "low": main.low if main else None,
-            "high": main.high if main else None,
-            "spread": self.spread,
+            "low": main.low if main else None,  # lower end of the first baseline's interval
+            "high": main.high if main else None,  # upper end of the first baseline's interval
+            "spread": self.spread,  # (high - low) / value of our own samples
         }
         if self.by_vlen:
+            # the same by VLEN; the row itself then has geometric means over all of them
             record["by_vlen"] = {str(vlen): at.to_json() for vlen, at in self.by_vlen.items()}
         if self.noisy:
-            record["noisy"] = True
+            record["noisy"] = True  # the reference drifted in every measuring window
         if self.peak_share is not None:
-            record["peak_share"] = self.peak_share
+            record["peak_share"] = self.peak_share  # share of the measured peak of as many cores as threads
         if self.empty_ns:
+            # time of a call that returns at once, by library; subtracted from the times of short calls
             record["empty_ns"] = dict(self.empty_ns)
         return record
 
@@ -230,35 +236,36 @@ class Bench:
     def _summary(self) -> dict[str, object]:
         lowest = self.lowest()
         return {
-            "geomean": self.geomean(),
-            "geomean_by_dtype": {dtype: self.geomean(dtype) for dtype in self.dtypes},
-            "geomean_by_vlen": {
+            "geomean": self.geomean(),  # geometric mean of all ratios, by baseline
+            "geomean_by_dtype": {dtype: self.geomean(dtype) for dtype in self.dtypes},  # the same by dtype
+            "geomean_by_vlen": {  # the same by VLEN and dtype
                 str(vlen): {dtype: self.geomean(dtype, vlen) for dtype in self.dtypes} for vlen in self.vlens
             },
-            "lowest_by_vlen": {
+            "lowest_by_vlen": {  # lowest ratio by VLEN, dtype and baseline, and its shape
                 str(vlen): {
                     dtype: {n: {"ratio": one.ratio.value, **one.place} for n, one in self.lowest(dtype, vlen).items()}
                     for dtype in self.dtypes
                 }
                 for vlen in self.vlens
             },
-            "lowest": {name: one.ratio.value for name, one in lowest.items()},
-            "lowest_at": {name: one.place for name, one in lowest.items()},
+            "lowest": {name: one.ratio.value for name, one in lowest.items()},  # lowest ratio, by baseline
+            "lowest_at": {name: one.place for name, one in lowest.items()},  # its dtype, shape, layout and VLEN
         }
 
     def to_json(self) -> dict[str, object]:
         return {
-            "platform": self.platform,
-            "threads": self.threads,
-            "unit": self.unit,
-            "model": dict(self.model) if self.model else None,
-            "baselines": {name: info.to_json() for name, info in self.baselines.items()},
-            "absent": dict(self.absent),
-            "results": [row.to_json() for row in self.rows],
+            "platform": self.platform,  # what the library was made for
+            "threads": self.threads,  # threads that each library used
+            "unit": self.unit,  # of `ours`: `GFLOP/s` by a clock, `flop/modelled-cycle` under a board model
+            "model": dict(self.model) if self.model else None,  # board model: name, version, calibrated; null: a clock
+            "baselines": {name: info.to_json() for name, info in self.baselines.items()},  # what was compared
+            "absent": dict(self.absent),  # baseline, dtype or problem without a result -> the reason
+            "results": [row.to_json() for row in self.rows],  # one row a problem
             **self._summary(),
+            # the summary above under each alternative behaviour of the board model
             "alternatives": {name: under._summary() for name, under in self.alternatives().items()},
-            "machine": dict(self.machine),
-            "peak": dict(self.peak),
+            "machine": dict(self.machine),  # the machine that a clock measured on
+            "peak": dict(self.peak),  # measured multiply-add peak of one core in GFLOP/s, by dtype
         }
 
 
@@ -279,20 +286,20 @@ def _under(ratios: Mapping[str, Ratio], name: str) -> dict[str, Ratio]:
 def _figures(of: Row | AtVlen) -> dict[str, object]:
     """What a row and its figures at one VLEN have alike."""
     record: dict[str, object] = {
-        "ours": of.ours,
-        "ratio": {name: ratio.value for name, ratio in of.ratios.items()},
-        "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},
-        "verdict": dict(of.verdicts),
+        "ours": of.ours,  # our speed, in `unit`
+        "ratio": {name: ratio.value for name, ratio in of.ratios.items()},  # by baseline; over 1: ours is faster
+        "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},  # of each ratio
+        "verdict": dict(of.verdicts),  # by library: `ok`, or why its output is wrong
     }
     if under := {name: dict(ratio.under) for name, ratio in of.ratios.items() if ratio.under}:
-        record["alternatives"] = under
+        record["alternatives"] = under  # ratio by baseline and alternative behaviour of the board model
     if of.counters:
-        record["per_kflop"] = {
+        record["per_kflop"] = {  # counters per 1000 flop, by library
             OURS: dict(of.counters),
             **{name: dict(counts) for name, counts in of.baseline_counters.items()},
         }
     if of.empty_cycles:
-        record["empty_cycles"] = dict(of.empty_cycles)
+        record["empty_cycles"] = dict(of.empty_cycles)  # modelled cycles of a call that returns at once, subtracted
     return record
 
 

@@ -77,50 +77,50 @@ class Winners:
 class NodeRecord(TypedDict, total=False):
     """A leaf has `variant`, a split the others."""
 
-    variant: int
-    feature: str
-    threshold: int
-    low: NodeRecord
-    high: NodeRecord
+    variant: int  # leaf: index in `variants`
+    feature: str  # split: name of a dispatch feature, or an expression over them
+    threshold: int  # split: `low` serves up to this value
+    low: NodeRecord  # split: feature <= threshold
+    high: NodeRecord  # split: feature > threshold
 
 
 class TreeRecord(TypedDict):
-    tree: NodeRecord
-    regret: float | None
+    tree: NodeRecord  # its root
+    regret: float | None  # mean extra cost on shapes left out when the tree was grown; null: unknown
 
 
 class DirectRecord(TypedDict):
-    variant: int
-    most_flops: int
+    variant: int  # index in `variants`
+    most_flops: int  # largest problem that it serves without a look at the tree
 
 
 class VariantRecord(TypedDict):
-    id: NotRequired[str]  # as `kernel`, of manifests
-    kernel: NotRequired[str]
-    template: str
-    author: str
-    digest: str  # of the template
-    strategy: str
-    reads: dict[str, str]
-    point: dict[str, int | str]
-    text: NotRequired[str]  # the id of what was packaged
+    id: NotRequired[str]  # id of the variant; in manifests only
+    kernel: NotRequired[str]  # id of its kernel; in manifests only
+    template: str  # name of its template
+    author: str  # `offline`: shipped; `plugin`: your own; otherwise a model's name
+    digest: str  # digest of the template
+    strategy: str  # the template's idea, in one sentence
+    reads: dict[str, str]  # how each operand is read: packed or in place
+    point: dict[str, int | str]  # value of every tunable
+    text: NotRequired[str]  # id of the C that was packaged
     specialisations: NotRequired[list[int]]  # VLENs that it is also written for
-    specialisation_texts: NotRequired[dict[str, str]]  # by VLEN
+    specialisation_texts: NotRequired[dict[str, str]]  # id of the C, by VLEN
 
 
 class DtypeRecord(TypedDict):
     """One tree, or one a VLEN; neither where a model chooses at run time."""
 
-    variants: list[VariantRecord]
-    tree: NotRequired[NodeRecord]
-    regret: NotRequired[float | None]
-    by_vlen: NotRequired[dict[str, TreeRecord]]
-    direct: NotRequired[DirectRecord]
+    variants: list[VariantRecord]  # by the number that a tree's leaf has
+    tree: NotRequired[NodeRecord]  # the dispatch tree
+    regret: NotRequired[float | None]  # of the tree
+    by_vlen: NotRequired[dict[str, TreeRecord]]  # a tree by VLEN, in place of `tree` and `regret`
+    direct: NotRequired[DirectRecord]  # the variant for the smallest problems
 
 
 class OperatorRecord(TypedDict):
-    facts: dict[str, object]
-    dtypes: dict[str, DtypeRecord]
+    facts: dict[str, object]  # how the variants were found: tuner, author, seed, unit, board model, warm start
+    dtypes: dict[str, DtypeRecord]  # by element type
 
 
 def trees_of(record: DtypeRecord) -> tuple[Tree, ...]:

@@ -17,27 +17,27 @@ _LINE = 96
 
 
 class CardPlatform(TypedDict):
-    name: str
-    lineage: list[str]
-    arch: str
-    requires: list[str]
-    vlens: list[int]
-    fixed_vlen: int | None
-    device: NotRequired[dict[str, int | str]]
+    name: str  # name of the platform file
+    lineage: list[str]  # the platform and its parents
+    arch: str  # architecture, as `uname -m` prints it
+    requires: list[str]  # CPU features that the kernels need
+    vlens: list[int]  # VLENs in bits that were measured
+    fixed_vlen: int | None  # the only VLEN that the library runs at; null: any
+    device: NotRequired[dict[str, int | str]]  # GPU libraries: what the device must have
 
 
 class Card(TypedDict):
     """The provenance of one operator's library: JSON values."""
 
-    schema: int
-    tool: dict[str, str]
-    license: str
-    operator: str
-    platform: CardPlatform
-    compiler: dict[str, str | list[str]]
-    glibc: str | None  # the least that it needs
-    dtypes: dict[str, DtypeRecord]
-    facts: dict[str, object]  # on how the winners were found: machine or board model, seeds, budget, baselines
+    schema: int  # version of this format
+    tool: dict[str, str]  # name and version of tensorop
+    license: str  # license of the library's C
+    operator: str  # what it computes
+    platform: CardPlatform  # what it was made for
+    compiler: dict[str, str | list[str]]  # name, target and flags
+    glibc: str | None  # oldest glibc that it works with; null: not built for glibc
+    dtypes: dict[str, DtypeRecord]  # by element type
+    facts: dict[str, object]  # how the variants were found: tuner, author, seed, unit, board model, warm start
 
 
 def text(card: Card) -> str:

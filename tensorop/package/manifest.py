@@ -74,7 +74,13 @@ def document(
     the product's files."""
     common = {name: value for name, value in card.items() if name not in _OF_OPERATOR}
     digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
-    whole = {**common, "schema": SCHEMA, "operators": operators, **more, "files": digests}
+    whole = {
+        **common,  # the card's keys, but `operator`, `dtypes` and `facts`
+        "schema": SCHEMA,  # version of this format
+        "operators": operators,  # by name: facts and dtypes of each operator
+        **more,
+        "files": digests,  # SHA-256 of each file of the product, by its path
+    }
     return json.dumps(whole, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 

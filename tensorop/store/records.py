@@ -41,16 +41,17 @@ Record = dict[str, object]
 
 def trial_record(trial: Trial) -> Record:
     return {
-        "key": trial.key,
-        "round": trial.round,
-        "stage": trial.stage.value,
-        "dtype": trial.dtype,
-        "template": trial.variant.template.digest,
-        "configuration": dict(trial.variant.kernel.configuration),
-        "vlen": trial.variant.kernel.vlen,
-        "blocking": dict(trial.variant.blocking),
-        "kernel": trial.variant.kernel.id,
-        "variant": trial.variant.id,
+        "key": trial.key,  # hash of everything that decides the trial's result
+        "round": trial.round,  # number of the search that asked for the trial
+        "stage": trial.stage.value,  # part of the search: micro, blocking, large, single-vlen or smallest
+        "dtype": trial.dtype,  # element type
+        "template": trial.variant.template.digest,  # digest of a template in an earlier line
+        "configuration": dict(trial.variant.kernel.configuration),  # values of the micro-kernel's tunables
+        "vlen": trial.variant.kernel.vlen,  # VLEN in bits that the kernel is written for; 0: any
+        "blocking": dict(trial.variant.blocking),  # values of the driver's tunables
+        "kernel": trial.variant.kernel.id,  # id of template, dtype, configuration and VLEN
+        "variant": trial.variant.id,  # id of kernel and blocking
+        # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost
         **({"race": [[rung.problems, dict(rung.bars), rung.beyond] for rung in trial.race]} if trial.race else {}),
     }
 
@@ -101,13 +102,13 @@ def _rung(problems: object, bars: object, beyond: object) -> Rung:
 
 def outcome_record(outcome: Outcome) -> Record:
     """Empty fields are left out; of the log its last 4 kB are kept."""
-    record: Record = {"kind": outcome.kind.value}
+    record: Record = {"kind": outcome.kind.value}  # `ok`, or one of the failures listed below
     if outcome.where:
-        record["where"] = outcome.where
+        record["where"] = outcome.where  # author, render, build, verify or measure
     if outcome.message:
-        record["message"] = outcome.message[-LOG_TAIL:]
+        record["message"] = outcome.message[-LOG_TAIL:]  # what is wrong, in one sentence
     if outcome.log:
-        record["log"] = outcome.log[-LOG_TAIL:]
+        record["log"] = outcome.log[-LOG_TAIL:]  # end of the tool's own output
     return record
 
 
@@ -118,15 +119,15 @@ def outcome_of(record: Mapping[str, object]) -> Outcome:
 
 def finished_record(finished: Finished) -> Record:
     return {
-        "key": finished.trial.key,
-        "round": finished.trial.round,
-        "outcome": outcome_record(finished.outcome),
-        "score": {
-            "cost": finished.score.cost,
-            "per_problem": {name: _samples_record(s) for name, s in finished.score.per_problem.items()},
+        "key": finished.trial.key,  # of the line `started`
+        "round": finished.trial.round,  # of the line `started`
+        "outcome": outcome_record(finished.outcome),  # how the trial ended
+        "score": {  # what the tuner learns
+            "cost": finished.score.cost,  # lower is better; null: the trial failed
+            "per_problem": {name: _samples_record(s) for name, s in finished.score.per_problem.items()},  # by problem
         },
-        "seconds": dict(finished.seconds),
-        **({"text": finished.text} if finished.text else {}),
+        "seconds": dict(finished.seconds),  # time spent, by step
+        **({"text": finished.text} if finished.text else {}),  # id of the C that was judged, if the trial passed
     }
 
 
@@ -147,7 +148,11 @@ def finished_of(record: Mapping[str, object], trial: Trial) -> Finished:
 
 def text_record(text: KernelText) -> Record:
     packed = zlib.compress(f"{text.kernel}\0{text.edge}".encode(), 9)
-    return {"variant": text.variant, "id": text.id, "packed": base64.b64encode(packed).decode()}
+    return {
+        "variant": text.variant,  # id of the variant, as it is built
+        "id": text.id,  # digest of the C
+        "packed": base64.b64encode(packed).decode(),  # kernel and edge kernel, a NUL between them, zlib, base64
+    }
 
 
 def text_of(record: Mapping[str, object]) -> KernelText:
@@ -166,19 +171,20 @@ def text_of(record: Mapping[str, object]) -> KernelText:
 
 def template_record(template: KernelTemplate) -> Record:
     return {
-        "operator": template.operator,
-        "name": template.name,
-        "author": template.author,
-        "strategy": template.strategy,
-        "text": template.text,
-        "reads": dict(template.reads),
-        "needs": list(template.needs),
-        "tunables": {name: list(values) for name, values in template.tunables.items()},
-        "constraints": [{"must": c.must, "reason": c.reason} for c in template.constraints],
-        "unseen": list(template.unseen),
-        "seed_configurations": [dict(start) for start in template.seed_configurations],
+        "operator": template.operator,  # operator that the template computes
+        "name": template.name,  # name of the template's file
+        "author": template.author,  # `offline`: shipped; `plugin`: your own; otherwise a model's name
+        "strategy": template.strategy,  # the idea, in one sentence
+        "text": template.text,  # the Jinja2 text
+        "reads": dict(template.reads),  # how each operand is read: packed or in place
+        "needs": list(template.needs),  # primitives that the text uses
+        "tunables": {name: list(values) for name, values in template.tunables.items()},  # values to choose from
+        "constraints": [{"must": c.must, "reason": c.reason} for c in template.constraints],  # what configurations obey
+        "unseen": list(template.unseen),  # tunables that the micro stage cannot tell apart
+        "seed_configurations": [dict(start) for start in template.seed_configurations],  # tried first
+        # expected cost before any measurement, which orders the search
         **({"prior": asdict(template.prior)} if template.prior else {}),
-        **({"parent": template.parent} if template.parent else {}),
+        **({"parent": template.parent} if template.parent else {}),  # digest of the template that this one revises
     }
 
 
@@ -204,14 +210,17 @@ def template_of(record: Mapping[str, object]) -> KernelTemplate:
 
 def _samples_record(samples: Samples) -> Record:
     return {
-        "unit": samples.unit,
-        "value": samples.value,
-        "low": samples.low,
-        "high": samples.high,
-        "count": samples.count,
-        "counters": dict(samples.counters),
+        "unit": samples.unit,  # `ns` by a clock, or `modelled-cycles`
+        "value": samples.value,  # cost of one call
+        "low": samples.low,  # lower end of the interval
+        "high": samples.high,  # upper end of the interval
+        "count": samples.count,  # number of samples
+        "counters": dict(samples.counters),  # instructions, cache misses and so on of one call
+        # cost by VLEN, if the value is the mean over several
         **({"by_vlen": {str(vlen): value for vlen, value in samples.by_vlen.items()}} if samples.by_vlen else {}),
+        # cost under each choice of the board model's assumed constants, the best fit first
         **({"choices": list(samples.scenario_costs)} if samples.scenario_costs else {}),
+        # cost under each alternative behaviour of the board model
         **({"under": dict(samples.alternative_costs)} if samples.alternative_costs else {}),
     }
 
