@@ -1,1 +1,1 @@
-"""The choice among variants: what is known of them, what is measured inside their library, and the trees it gives."""
+"""The choice among variants: their measurements, probes inside the library, cost models, and dispatch trees."""

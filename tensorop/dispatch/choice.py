@@ -1,8 +1,8 @@
-"""How a library chooses: a cost model of each variant, fitted to all that was measured, distilled into a tree.
+"""Makes a library's dispatch tree: fits a cost model to each variant's measurements and distils the models into a tree.
 
-The tree is grown on problems all over the operator's range, whose costs the models predict, and on those that were
-measured. How far it is off is found by leaving shapes out: models and tree are made anew without them, and what that
-tree would choose for them is held against what was measured.
+The tree is grown on two kinds of problems: random ones from the operator's whole range, whose costs the models
+predict, and the measured ones. The regret comes from cross-validation: models and tree are fitted without a part of the
+shapes, and the tree's choices for that part are compared with the measurements.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from tensorop.model.problem import Problem
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.space.problems import features
 
-TRAIN_SHAPES = 14000  # in each layout, that the tree is grown on
-CV_SHAPES = 1500  # in each layout, while measured shapes are left out
-SHAPES_PER_MEASURED = 120  # at most, of either
-CV_PARTS = 5  # shapes are left out in so many parts
-MEASURED_WEIGHT = 3.0  # of a measured problem, against one that a model predicts
-FLAG_DISTANCE = 3.0  # octaves between problems whose yes-or-no features differ
-MIN_GAIN = 2e-5  # a split must save this much over all problems, in their mean, in natural logarithm of cost
-DIRECT_SHAPES = 200  # in each layout, that the direct variant is judged on
-DIRECT_LOSS = 0.03  # natural logarithm: what a choice costs small products anyhow
-UNTRIED_FACTOR = 4.0  # times the worst cost known: what a variant is taken to cost where nobody tried it
-TREES_AT_ONCE = 2  # arrays are most of their work
-UNCERTAINTY_WEIGHT = 0.3  # standard deviations added to a prediction: of two variants that look alike, the known one
+TRAIN_SHAPES = 14000  # shapes in each layout on which the tree is grown
+CV_SHAPES = 1500  # the same for a tree of the cross-validation
+SHAPES_PER_MEASURED = 120  # upper bound of both, per measured shape
+CV_PARTS = 5  # parts of the cross-validation
+MEASURED_WEIGHT = 3.0  # of a measured problem; a predicted one has weight 1
+FLAG_DISTANCE = 3.0  # octaves between two problems that differ in a yes-or-no feature
+MIN_GAIN = 2e-5  # least gain of a split: mean over all problems, natural logarithm of cost
+DIRECT_SHAPES = 200  # shapes in each layout on which the direct variant is compared
+DIRECT_LOSS = 0.03  # natural logarithm of cost; about what walking the tree costs a small product
+UNTRIED_FACTOR = 4.0  # assumed cost of an unmeasured variant, times the worst measured cost
+TREES_AT_ONCE = 2  # NumPy releases the lock in most of the work
+UNCERTAINTY_WEIGHT = 0.3  # standard deviations added to a prediction, so that the better measured variant wins
 
 _DRAWING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class CostRow:
-    """A problem, and what each variant cost there; None for one that was not tried."""
+    """A problem and each variant's measured cost; None where a variant was not measured."""
 
     problem: Problem
     costs: tuple[float | None, ...]
@@ -58,7 +58,7 @@ class CostRow:
         return min(cost for cost in self.costs if cost is not None)
 
     def of(self, count: int) -> CostRow:
-        """Of so many of the variants alone."""
+        """The row of the first `count` variants."""
         return replace(self, costs=self.costs[:count])
 
 
@@ -67,7 +67,7 @@ CostsByVlen = Mapping[int, Sequence[CostRow]]
 
 @dataclass(frozen=True)
 class Also:
-    """Another blocking that the search tried: its micro-kernel's models learn from it."""
+    """A blocking that is not in the library; the models of its micro-kernel are fitted to its costs too."""
 
     variant: Variant
     problems: tuple[Problem, ...]
@@ -76,15 +76,15 @@ class Also:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The variants of an operator in one dtype on a platform, among which a library chooses at a VLEN."""
+    """The variants of one operator, dtype and platform from which a library chooses at one VLEN."""
 
     operator: Operator
     platform: Platform
     dtype: str
     variants: tuple[Variant, ...]
     vlen: int = 0  # bits; 0: the platform's first
-    direct: int | None = None  # the number of the direct one, which is the last
-    # made so far, without their terms: the same at every VLEN
+    direct: int | None = None  # number of the direct variant, which is the last
+    # cache of random problems, without terms: they are the same at every VLEN
     fields: dict[tuple[Draw, int | None], Field] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -93,7 +93,7 @@ class Candidates:
         return cls(operator, platform, given.dtype, given.all, vlen, direct)
 
     def barred(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Problems x variants: what is never chosen there, the direct one beyond what it may serve."""
+        """Problems x variants: True where a variant must not be chosen: the direct one beyond what it may serve."""
         found = np.zeros((len(next(iter(columns.values()))), len(self.variants)), dtype=bool)
         if self.direct is not None:
             found[:, self.direct] = ~costs.may_serve(self.operator, self.platform, self.dtype, columns)
@@ -102,23 +102,23 @@ class Candidates:
     def guarded(
         self, root: Leaf | Split, losses: Matrix, columns: Mapping[str, NDArray[Any]], barred: NDArray[np.bool_]
     ) -> Leaf | Split:
-        """The tree, grown on these problems, that calls the direct variant only where it may serve."""
+        """The tree with a test before each leaf of the direct variant, so that it serves only where it may."""
         if self.direct is None:
             return root
         test = costs.serves_condition(self.operator, self.platform, self.dtype)
         return costs.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
-        """Problems x terms. columns: the problems' features."""
+        """Cost terms of a variant, problems x terms. columns: the problems' features."""
         return costs.terms(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
 
     def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
-        """By feature, its value of each problem; integers of any size."""
+        """Feature name -> its value for each problem (integers of any size)."""
         seen = [features(self.operator, problem) for problem in problems]
         return {name: np.array([of_one[name] for of_one in seen]) for name in seen[0]}
 
     def places(self, columns: Mapping[str, NDArray[Any]]) -> Matrix:
-        """Coordinates in octaves, of the features that are no expressions of others."""
+        """Coordinates of the problems in octaves, one for each feature that is not computed from others."""
         own = self.operator.seen
         made = [np.log2(np.maximum(columns[name].astype(np.float64), 1.0)) for name in own]
         flags = [FLAG_DISTANCE * (columns[name] == 0).astype(np.float64) for name in own]
@@ -130,15 +130,15 @@ class Candidates:
 
 @dataclass(frozen=True)
 class FitData:
-    """Samples ready to be fitted, all or without some of the shapes."""
+    """The samples for fitting; `fitted` can leave out one part of the shapes."""
 
     candidates: Candidates
     measured: tuple[CostRow, ...]
-    terms: tuple[Matrix, ...]  # by variant: of each measured problem
+    terms: tuple[Matrix, ...]  # one matrix a variant: measured problems x terms
     barred: NDArray[np.bool_]
     places: Matrix
-    also: tuple[tuple[CostSamples, PoolKey, tuple[int, ...]], ...]  # with the part of each problem
-    parts: tuple[int, ...]  # of each measured problem, for leaving out
+    also: tuple[tuple[CostSamples, PoolKey, tuple[int, ...]], ...]  # the last: each problem's part
+    parts: tuple[int, ...]  # part of each measured problem, for cross-validation
 
     def fitted(self, without: int | None = None) -> list[Fitted]:
         samples = []
@@ -159,7 +159,7 @@ class FitData:
 
 @dataclass(frozen=True)
 class Field:
-    """Problems that a tree is grown on: terms by variant, coordinates, features."""
+    """Random problems on which a tree is grown: terms by variant, coordinates, features."""
 
     problems: tuple[Problem, ...]
     terms: tuple[Matrix, ...]
@@ -168,13 +168,13 @@ class Field:
     barred: NDArray[np.bool_]
 
     def predicted(self, models: Sequence[Fitted]) -> tuple[Matrix, Matrix]:
-        """Problems x variants: natural logarithms of costs, and their standard deviations."""
+        """Predicted natural logarithms of cost, and their standard deviations; both problems x variants."""
         means, spreads = costmodel.predict(models, self.terms, self.places)
         return _dear(means, self.barred), np.where(self.barred, 0.0, spreads)
 
 
 def fit_data(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also] = ()) -> FitData:
-    """Everything that was measured, as samples."""
+    """All measurements as samples."""
     problems = [one.problem for one in measured]
     part = _parts([*problems, *(p for other in also for p in other.problems)])
     columns = candidates.columns(problems)
@@ -195,14 +195,14 @@ def fit_data(candidates: Candidates, measured: Sequence[CostRow], also: Sequence
 
 
 def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
-    """A shape's layouts are left out together."""
+    """Shape -> part of the cross-validation; all layouts of a shape are in one part."""
     shapes = sorted({problem.pairs for problem in problems})
     order = np.random.default_rng(SEED).permutation(len(shapes))
     return {shape: int(place) % CV_PARTS for shape, place in zip(shapes, order, strict=True)}
 
 
 def field(candidates: Candidates, draw: Draw) -> Field:
-    """Problems as `shapes.drawn`."""
+    """The problems of `shapes.drawn` with their terms, cached in the candidates."""
     by = draw, candidates.direct
     with _DRAWING:
         if by not in candidates.fields:
@@ -214,8 +214,10 @@ def field(candidates: Candidates, draw: Draw) -> Field:
 
 
 def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also] = (), judged: bool = True) -> Tree:
-    """The tree and its regret on shapes left out; unless `judged` one of the measured problems alone, for what is not
-    delivered."""
+    """The tree and its cross-validated regret.
+
+    judged: False for a library that is not delivered: a quick tree of the measured problems alone
+    """
     measured = [one for one in measured if chosen_for(candidates.operator, one.problem)] or measured
     if len(candidates.variants) < 2 or not measured:
         return Tree(Leaf(0), 0.0 if len(candidates.variants) < 2 else None)
@@ -228,7 +230,7 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
 
 
 def row_of(operator: Operator, measured: CostRow) -> TreeRow:
-    """What a tree is grown on; a variant that was not tried on the problem must not be sent it."""
+    """The row for growing a tree; a variant that was not measured on the problem gets a prohibitive cost."""
     dear = UNTRIED_FACTOR * max(cost for cost in measured.costs if cost is not None)
     return TreeRow(
         features(operator, measured.problem), tuple(dear if cost is None else cost for cost in measured.costs)
@@ -236,7 +238,7 @@ def row_of(operator: Operator, measured: CostRow) -> TreeRow:
 
 
 def _of_measured(candidates: Candidates, measured: Sequence[CostRow], judged: bool) -> Tree:
-    """Without models: a tree of the measured problems alone."""
+    """A tree of the measured problems alone, without models."""
 
     def grown(without: int | None) -> Leaf | Split:
         kept = [one for one, part in zip(measured, parts, strict=True) if part != without]
@@ -253,8 +255,12 @@ def _of_measured(candidates: Candidates, measured: Sequence[CostRow], judged: bo
 def _left_out(
     candidates: Candidates, measured: Sequence[CostRow], parts: Sequence[int], grown: Callable[[int], Leaf | Split]
 ) -> float | None:
-    """The regret, in geometric mean, of trees grown without a part of the shapes, on those of that part that all
-    variants were measured on; None where there are none."""
+    """Geometric mean of the cross-validated regret, over problems on which all variants were measured.
+
+    None where there is no such problem.
+
+    parts: part of each measured problem; grown: the tree that is grown without a part
+    """
     losses: list[float] = []
     barred = candidates.barred(candidates.columns([one.problem for one in measured]))
     whole = [
@@ -270,13 +276,13 @@ def _left_out(
 
 
 def _loss(candidates: Candidates, root: Leaf | Split, measured: CostRow) -> float:
-    """The logarithm of what the tree's choice costs over the best; what is barred there counts as untried."""
+    """log(cost of the tree's choice / best cost) of a measured problem."""
     row = row_of(candidates.operator, measured)
     return math.log(row.costs[decide(root, row.features)] / measured.best)
 
 
 def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
-    """The tree of what the models predict and, with more weight, of what was measured, but for a part."""
+    """The tree of predicted and measured problems, without the part `without`; measured ones weigh more."""
     models = samples.fitted(without)
     means, spreads = over.predicted(models)
     losses = [_over_best(means + UNCERTAINTY_WEIGHT * spreads)]
@@ -299,13 +305,13 @@ def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
 
 
 def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:
-    """Logarithms of costs in which what is barred costs more than all else."""
+    """The logarithms of cost, with barred variants dearer than all others."""
     found: Matrix = np.where(barred, logs.max(axis=1, keepdims=True) + math.log(UNTRIED_FACTOR), logs)
     return found
 
 
 def _over_best(logs: Matrix) -> Matrix:
-    """Rounded, so that the last bits of a sum change no tree."""
+    """Losses over each problem's best; rounded, so that the last bits of a sum change no tree."""
     found: Matrix = np.round(logs - logs.min(axis=1, keepdims=True), 6)
     return found
 
@@ -316,14 +322,14 @@ def winners(
     also: Mapping[int, Sequence[Also]] | None = None,
     judged: bool = True,
 ) -> Winners:
-    """The candidates with a tree for each VLEN of `measured`; with one VLEN, its tree has no name."""
+    """The candidates with one tree for each VLEN of `measured`; a single tree has VLEN 0."""
     operator, direct = candidates.operator, candidates.direct
     variants = candidates.variants[:direct]
     unasked = operator.direct.unasked if direct is not None and operator.direct is not None else 0
     wanted: list[tuple[Candidates, Sequence[CostRow], Sequence[Also]]] = []
     for vlen, rows in sorted(measured.items()):
         here, others = replace(candidates, vlen=vlen), (also or {}).get(vlen, ())
-        if direct is not None and all(row.costs[direct] is None for row in rows):  # nothing is known of it
+        if direct is not None and all(row.costs[direct] is None for row in rows):  # not measured here
             here, rows = replace(here, variants=variants, direct=None), [row.of(len(variants)) for row in rows]
         elif direct is not None and judged:
             unasked = min(unasked, _unasked(here, rows, others))
@@ -336,8 +342,10 @@ def winners(
 
 
 def _unasked(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also]) -> int:
-    """Flops up to which the direct variant may serve without a choice: it is hardly worse than the best, by the models,
-    on problems of half of them to all of them, and so below."""
+    """Flops up to which the library takes the direct variant without walking the tree.
+
+    The limit is doubled while the models predict that the direct variant is within DIRECT_LOSS of the best.
+    """
     direct, operator = candidates.operator.direct, candidates.operator
     assert direct is not None
     assert candidates.direct is not None

@@ -1,11 +1,10 @@
-"""What each variant would cost on problems nobody measured: a sum of terms, and what that leaves unexplained.
+"""Predicts each variant's cost on unmeasured problems: a sum of cost terms plus a Gaussian process over its residuals.
 
-A variant's cost is a sum of terms with coefficients that are not negative (Lawson and Hanson's NNLS), fitted to the
-logarithm of measured costs by reweighting. Coefficients are drawn towards those of all variants of one micro-kernel
-together, and theirs towards those of its family, so that few samples suffice. How far to trust the sum says a Gaussian
-process (Rasmussen and Williams 2006, eq. 2.25 and 2.26), conditioned on what the sum leaves unexplained. Two problems
-are alike where their coordinates are near (Matern kernel with nu = 3/2) and where the same terms make up their cost:
-a coefficient that is off by a share is off in both (their section 2.7, with the shares as basis functions).
+The coefficients of the terms are not negative (NNLS, Lawson and Hanson). They are fitted to the logarithm of measured
+costs by reweighting. Coefficients are pulled towards a fit of all variants of the same micro-kernel, and those towards
+a fit of the micro-kernel's family; so few samples suffice. The Gaussian process (Rasmussen and Williams 2006, eq. 2.25
+and 2.26) predicts the residual and its uncertainty. Two problems are similar if their coordinates are close (Matern
+kernel, nu = 3/2) or if the same terms dominate their costs (section 2.7 there, with the shares as basis functions).
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-REWEIGHTED = 4  # times
-TOWARDS = 1.0  # how strongly coefficients are drawn to those of the pool, against one sample's weight of 1
-FAR = 5.0  # octaves over which a deviation from the terms carries
-ALIKE = 4.0  # variance of a coefficient's deviation over that of neighbours' own
-NOISE = 0.2  # share of the deviations' variance that neighbours do not share
-BLOCK = 2048  # problems whose costs are predicted at once
-LEAST_SPREAD = 0.03  # natural logarithm: what the model is never surer than
+REWEIGHTED = 4  # iterations of the reweighting
+TOWARDS = 1.0  # pull of the pool's coefficients, relative to one sample
+FAR = 5.0  # length scale of the Matern kernel, in octaves
+ALIKE = 4.0  # variance of the shares' kernel, relative to the Matern kernel's
+NOISE = 0.2  # noise variance, relative to the Matern kernel's
+BLOCK = 2048  # problems predicted at once, to bound memory
+LEAST_SPREAD = 0.03  # least standard deviation, natural logarithm of cost
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class CostSamples:
-    """What was measured of one variant: terms of each problem, its coordinates (octaves), its cost."""
+    """Measurements of one variant: terms (samples x terms), coordinates in octaves (samples x features), costs."""
 
     terms: Matrix
     places: Matrix
@@ -40,7 +39,7 @@ class CostSamples:
 
 @dataclass(frozen=True)
 class PoolKey:
-    """Which samples help each other. kernel, family: names of the micro-kernel and of its family."""
+    """Pools that a variant's coefficients are pulled towards: its micro-kernel's, and its family's (the template)."""
 
     kernel: Hashable
     family: Hashable
@@ -48,9 +47,9 @@ class PoolKey:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A variant's model: coefficients by term, and the process over what they leave.
+    """A variant's model: coefficients by term, and the Gaussian process over the residuals.
 
-    places, shares: of the samples, their coordinates and what each term makes up of their cost
+    places, shares: the samples' coordinates, and the share of each term in their costs
     """
 
     weights: Matrix
@@ -61,14 +60,14 @@ class Fitted:
     spread: float
 
     def mean(self, terms: Matrix) -> Matrix:
-        """The natural logarithm of the sum of terms of each problem."""
+        """Natural logarithm of the sum of terms, for each problem."""
         found: Matrix = np.log(np.maximum(terms @ self.weights, 1.0))
         return found
 
     def predict(self, terms: Matrix, near: Matrix) -> tuple[Matrix, Matrix]:
-        """(natural logarithm of the cost, its standard deviation) of each problem, with what those alike are off.
+        """Natural logarithm of the cost and its standard deviation, for each problem.
 
-        near: problems x samples, how alike their coordinates are
+        near: Matern kernel of coordinates, problems x samples
         """
         mean = self.mean(terms)
         if not len(self.places):
@@ -81,11 +80,13 @@ class Fitted:
 
 
 def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -> tuple[Matrix, Matrix]:
-    """Problems x models: natural logarithms of costs, and their standard deviations. terms: by model, of each problem;
-    places: the problems' coordinates."""
+    """Natural logarithms of cost and their standard deviations, both problems x models.
+
+    terms: one matrix a model, problems x terms; places: the problems' coordinates
+    """
     means, spreads = np.empty((len(places), len(models))), np.empty((len(places), len(models)))
     sample_places = np.concatenate([model.places for model in models])
-    # most places are those of all models
+    # models share most samples' coordinates: compute the kernel once for each
     apart, of_sample = np.unique(sample_places, axis=0, return_inverse=True)
     columns = np.split(of_sample.reshape(-1), np.cumsum([len(model.places) for model in models])[:-1])
     with threadpool_limits(1):
@@ -100,9 +101,9 @@ def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -
 def fit(
     samples: Sequence[CostSamples], pools: Sequence[PoolKey], more: Sequence[tuple[CostSamples, PoolKey]] = ()
 ) -> list[Fitted]:
-    """A model for each of `samples`. pools: of each of them; more: samples that only the pools learn from."""
+    """One model for each of `samples`. pools: the pool of each; more: samples that only the pools are fitted to."""
     everyone = [*zip(samples, pools, strict=True), *more]
-    with threadpool_limits(1):  # the same sums in the same order, whatever the machine does
+    with threadpool_limits(1):  # sums in one order give the same bits on every machine
         families = _pooled([(s, pool.family) for s, pool in everyone], {})
         above = {pool.kernel: families[pool.family] for _, pool in everyone if pool.family in families}
         kernels = _pooled([(s, pool.kernel) for s, pool in everyone], above)
@@ -140,11 +141,11 @@ def _fitted(samples: CostSamples, prior: Matrix | None) -> Fitted:
 
 
 def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix:
-    """Coefficients, not negative, of terms whose sum is near the costs on a logarithmic scale.
+    """Non-negative coefficients of the terms, fitted to the logarithm of the costs.
 
-    terms: samples x terms. A term that no sample has keeps its coefficient of `prior`, or has none.
+    terms: samples x terms. A term that is 0 in all samples keeps its coefficient of `prior`, or gets 0.
     """
-    from scipy.optimize import nnls  # a third of what any command takes to start
+    from scipy.optimize import nnls  # importing it takes a third of a command's start-up time
 
     scaled = terms / costs[:, None]
     size = np.sqrt(np.mean(scaled**2, axis=0))
@@ -161,7 +162,7 @@ def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix
         found, _ = nnls(weighed, wanted, maxiter=50 * len(towards))
         share = np.maximum(scaled @ found, 1e-9)
         off = np.where(np.abs(share - 1) < 1e-6, 1.0, share - 1)
-        # squares of these are squares of the logarithm
+        # with these weights the squared residual equals the squared logarithm
         importance = np.clip(np.where(off == 1.0, 1.0, np.log(share) / off), 0.3, 4.0)
     out = np.zeros(terms.shape[1]) if prior is None else prior.copy()
     out[there] = found / size[there]
@@ -169,7 +170,7 @@ def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix
 
 
 def _shares(terms: Matrix, coefficients: Matrix) -> Matrix:
-    """Problems x terms: the share of each term in the sum."""
+    """Share of each term in the sum, problems x terms."""
     parts = terms * coefficients
     found: Matrix = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0)
     return found

@@ -1,6 +1,7 @@
-"""What operator.yaml says of variants on problems: the terms of their costs, and where the direct one may serve.
+"""Evaluates two parts of operator.yaml for many problems at once: cost terms, and where the direct variant may serve.
 
-Its expressions are read once and evaluated over columns. A leaf of a tree reaches further than the direct variant may.
+Expressions are parsed once and evaluated over columns of features. A leaf of a tree may cover problems that the direct
+variant must not serve, so `guarded` puts a test before it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ def terms(
     features: Mapping[str, NDArray[Any]],
     vlen: int = 0,
 ) -> NDArray[np.float64]:
-    """Problems x terms, not negative. features: by name, of each problem, of which
-    terms see those that are no expressions of others; vlen: bits, 0 for the platform's first.
+    """Cost terms of a variant, problems x terms, not negative.
+
+    features: feature name -> value of each problem; terms see those that are not computed from others
+    vlen: bits; 0: the platform's first
 
     Raises SpecError where an expression of operator.yaml cannot be read or evaluated.
     """
@@ -59,7 +62,7 @@ def terms(
 
 
 def _columns(operator: Operator, features: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[np.float64]], int]:
-    """The features that expressions see, and how many problems there are."""
+    """The features that expressions may name, and the number of problems."""
     columns = {name: np.asarray(features[name], dtype=np.float64) for name in operator.seen}
     return columns, len(next(iter(columns.values())))
 
@@ -71,9 +74,11 @@ def constants(
     variant: Variant,
     vlen: int = 0,
 ) -> dict[str, Value]:
-    """What terms may name of a variant: its point, the platform's facts, `reads_*`, `masked`, `lengths` (whether masks
-    are lengths), `lanes` and `short_lanes` (elements of the chosen and of the shortest vectors), `whole_l1`,
-    `whole_l2`, `whole_l3` (bytes) of the caches that a thread alone may fill."""
+    """The names of a variant that terms may use.
+
+    These are its tunables, the platform's facts, `reads_*`, `masked`, `lengths` (1 where a mask is a vector length),
+    `lanes` and `short_lanes` (elements of the chosen and the shortest vectors), and `whole_l1`, `whole_l2`, `whole_l3`.
+    """
     facts = instantiate.facts(platform, dtype, variant.point)
     short, primitives = instantiate.narrow(platform, variant.kernel), platform.primitives_of(dtype, variant.point)
     lanes = platform.lanes(dtype, variant.point, vlen)
@@ -91,8 +96,10 @@ def constants(
 
 
 def _whole(platform: Platform) -> dict[str, int]:
-    """`whole_l1`, `whole_l2`, `whole_l3`: bytes of each level that one thread alone may fill; of a board model those it
-    has. Where there is no such level, of the one before it."""
+    """`whole_l1`, `whole_l2`, `whole_l3`: bytes of each cache level that one thread may fill.
+
+    Under a board model these are the model's caches. A missing level counts as the one before it.
+    """
     memory = platform.board["memory"] if platform.board else {}
     share = float(memory["share"]["value"]) if memory.get("share") else 1.0
     found, last = {}, 32 << 10
@@ -131,7 +138,7 @@ def served(operator: Operator, platform: Platform, problem: Problem) -> bool:
 def may_serve(
     operator: Operator, platform: Platform, dtype: str, features: Mapping[str, NDArray[Any]]
 ) -> NDArray[np.bool_]:
-    """By problem, whether the direct variant may serve it: `serves` of operator.yaml. features: as in `terms`.
+    """For each problem, whether the direct variant may serve it (`serves` of operator.yaml). features: as in `terms`.
 
     Raises SpecError where the expression cannot be read or evaluated.
     """
@@ -147,7 +154,7 @@ def may_serve(
 
 
 def serves_condition(operator: Operator, platform: Platform, dtype: str) -> str:
-    """`serves` as an expression over dispatch features alone: the platform's facts are numbers in it."""
+    """`serves` as an expression over dispatch features, with the platform's facts replaced by their numbers."""
     assert operator.direct is not None
     facts = {name: str(v) for name, v in instantiate.facts(platform, dtype, {}).items() if name not in operator.seen}
     return _NAME.sub(lambda found: facts.get(found[0], found[0]), operator.direct.serves)
@@ -161,11 +168,13 @@ def guarded(
     barred: NDArray[np.bool_],
     columns: Mapping[str, NDArray[Any]],
 ) -> Leaf | Split:
-    """The tree that asks `test` before it sends a problem to the direct variant; where that is not true the problem
-    goes to the best of the others: on the problems of the leaf that are barred, or on all of it, or on all.
+    """The tree with `test` before each leaf of the direct variant.
 
-    losses: problems x variants, logarithms of cost over the best; barred: problems the direct variant may not serve;
-    columns: their features
+    Where the test is false, the best other variant serves. It is the best on the leaf's barred problems; without such
+    problems, the best on the leaf's problems; for an empty leaf, the best on all problems.
+
+    losses: problems x variants, log(cost / best cost); barred: problems that the direct variant must not serve
+    columns: the problems' features
     """
 
     def walk(node: Leaf | Split, rows: NDArray[np.bool_]) -> Leaf | Split:

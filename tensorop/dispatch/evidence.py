@@ -1,5 +1,8 @@
-"""What is known of the variants that a library may carry, by VLEN and problem: their trials' figures, and what was
-measured inside the library, which is in the journal: the same journal gives the same library."""
+"""Collects the measurements of a library's candidate variants, by VLEN and problem.
+
+They come from the trials of the search and from probes inside the library. Both are in the journal, so the same journal
+gives the same library.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from tensorop.space.problems import of, proxy
 from tensorop.target import objective
 from tensorop.trial import selection
 
-NOTE = "dispatch"  # in the journal: the variants' costs inside the library
-FIRST_LAYOUT = 2.0  # weight of the layout that figures are reported in, against 1 for each other
+NOTE = "dispatch"  # journal note: costs of variants inside the library
+FIRST_LAYOUT = 2.0  # weight of the reported layout; each other layout has 1
 FAULTS = frozenset({Kind.WRONG, Kind.GUARD, Kind.CRASH, Kind.ILLEGAL, Kind.IMPOSSIBLE})  # of a variant
 
 
 @dataclass(frozen=True)
 class RefusedVariant(Exception):
-    """A variant that passed its trials and failed in the library. number: as the library counts; outcome: how."""
+    """A variant that passed its trials and failed inside the library. number: the library's number of the variant."""
 
     dtype: str
     number: int
@@ -32,9 +35,9 @@ class RefusedVariant(Exception):
 
 
 def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
-    """The few blockings of these kernels that do best together, with trees by their trials alone.
+    """The few variants that are best together, with trees fitted to their trials alone.
 
-    Where the search was stopped before any blocking was tried, the best micro-kernel with the platform's defaults.
+    If the search stopped before any blocking was tried, this is the best micro-kernel with default blocking.
     """
     ended = task.tried(kernels)
     vlens, operator, budgets = task.target.vlens, task.operator, task.target.budgets
@@ -52,12 +55,12 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
 
 
 def unjudged(task: Task, variants: tuple[Variant, ...], known: CostsByVlen) -> Winners:
-    """These variants with trees of what is known alone, for what is not delivered."""
+    """These variants with trees of measured problems alone, for a library that is not delivered."""
     return choice.winners(Candidates(task.operator, task.target.platform, task.dtype, variants), known, judged=False)
 
 
 def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[CostRow]:
-    """Each problem that one of these trials knows, with what it costs in each at a VLEN."""
+    """One row for each problem that a trial measured at a VLEN."""
     found = []
     for problem in (*task.problems, *task.large_problems):
         samples = [trial.score.per_problem.get(problem.label) for trial in of_variants]
@@ -67,15 +70,17 @@ def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[Co
 
 
 def specialised(task: Task, finished: Finished, vlen: int) -> Finished | None:
-    """The trial of a variant with the figures of its specialisation for a VLEN where it was tried on a problem; None
-    where it has no specialisation that passed."""
+    """The variant's trial with the costs of its specialisation for `vlen` where that was measured.
+
+    None if no specialisation passed.
+    """
     wanted = finished.trial.variant.at(vlen).id
     found = [one for one in task.passed(Stage.SINGLE_VLEN) if one.trial.variant.id == wanted]
     return finished.with_figures(found[-1]) if found else None
 
 
 def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
-    """All other blockings that the search tried, with what they cost."""
+    """All other blockings that the search measured."""
     mine = {variant.id for variant in variants}
     by_label = {p.label: p for p in (*task.problems, *task.large_problems)}
     found = []
@@ -88,16 +93,16 @@ def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
 
 @dataclass(frozen=True)
 class Batch:
-    """What was measured in a library of these variants at once."""
+    """Measurements inside one library of exactly these variants."""
 
     costs: CostsByVlen
     seconds: float
-    done: bool = False  # nothing more is to be measured
-    asked: int = 0  # shapes that no suite names
+    done: bool = False  # no further batch is due
+    asked: int = 0  # random shapes outside the suites
 
 
 def batches(task: Task, given: Winners) -> list[Batch]:
-    """Those in the journal, by this process and by earlier ones."""
+    """The measurements that the journal holds, by this process or an earlier one."""
     found = []
     for data in notes(task, given):
         costs: dict[int, list[CostRow]] = {}
@@ -110,7 +115,7 @@ def batches(task: Task, given: Winners) -> list[Batch]:
 
 
 def keep(task: Task, given: Winners, batch: Batch) -> None:
-    """Notes a batch in the journal."""
+    """Writes a batch into the journal."""
     rows = [
         {"vlen": vlen, "dims": row.problem.sizes, "options": dict(row.problem.options), "costs": list(row.costs)}
         for vlen, of_vlen in batch.costs.items()
@@ -120,9 +125,12 @@ def keep(task: Task, given: Winners, batch: Batch) -> None:
 
 
 def load_costs(task: Task, given: Winners, measured: Sequence[Batch] | None = None) -> CostsByVlen:
-    """Of a model the trials' figures and the probes', of a clock only what was measured side by side, where it was.
+    """The rows for fitting, by VLEN.
 
-    measured: in the library, by default what the journal has.
+    Simulated costs of trials and probes are used together. With a clock, only costs that were measured side by side are
+    comparable; where there are any, the trials' are left out.
+
+    measured: the measurements inside the library; by default those of the journal
     """
     kept = batches(task, given) if measured is None else measured
     noted = {vlen: [row for batch in kept for row in batch.costs.get(vlen, ())] for vlen in task.target.vlens}
@@ -141,18 +149,18 @@ def _of_winners(task: Task, given: Winners, vlen: int) -> list[CostRow]:
 
 
 def _of(given: Winners) -> dict[str, object]:
-    """What a note is of."""
+    """Identity of the measured variants in a journal note."""
     variants = [{"id": variant.id, "specialisations": list(variant.specialisations)} for variant in given.all]
     return {"dtype": given.dtype, "variants": variants}
 
 
 def note(task: Task, given: Winners, name: str, **data: object) -> None:
-    """Notes in the journal what was measured of these variants."""
+    """Writes a note about these variants into the journal."""
     task.journal.note(name, _of(given) | data)
 
 
 def notes(task: Task, given: Winners, name: str = NOTE) -> Iterator[Mapping[str, Any]]:
-    """What was noted of exactly these variants."""
+    """The journal's notes about exactly these variants."""
     of = _of(given)
     for noted, data in task.journal.history.notes:
         if noted == name and {key: data[key] for key in of} == of:

@@ -1,4 +1,4 @@
-"""Variants measured inside their library: on a clock side by side, where calls are counted each by itself."""
+"""Measures variants inside their library: side by side on a clock, one by one under a board model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers
 
 FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
-UNMEASURED = "unmeasured"  # the journal's notes of variants that have no figure
+UNMEASURED = "unmeasured"  # journal note: a variant without a result
 MESSAGE = 300
 
 
@@ -35,14 +35,14 @@ Place = tuple[int, int, int]  # of a cost: a probe's, a VLEN, a variant
 
 @dataclass(frozen=True)
 class Probe:
-    """A problem, and the numbers of the variants that are measured on it: all where none is named."""
+    """A problem and the numbers of the variants to measure on it; empty: all."""
 
     problem: Problem
     variants: tuple[int, ...] = ()
 
 
 class LibraryBench:
-    """A library of exactly these variants, staged on the target."""
+    """A library with exactly these variants, copied to the target."""
 
     def __init__(self, task: Task, library: Path, given: Winners) -> None:
         self.task, self.given = task, given
@@ -54,10 +54,10 @@ class LibraryBench:
         self.entries = [Entry(0, (slot, number)) for number in range(len(given.all))]
         self.roof = Roof(target)
         self.answers = Answers(task.operator.reference)
-        self.failed: list[tuple[int, Outcome]] = []  # variants without a figure, and why
+        self.failed: list[tuple[int, Outcome]] = []  # variants without a result, and why
 
     def request(self, vlen: int, calls: Sequence[Call], variants: Sequence[int], flops: float = 0.0) -> MeasureRequest:
-        """For calls of variants at a VLEN, of so many flops."""
+        """Request for calls of some variants at a VLEN. flops: work of the calls, for the time limit."""
         return MeasureRequest(
             self.program,
             calls,
@@ -68,13 +68,13 @@ class LibraryBench:
         )
 
     def rows(self, wanted: Sequence[Probe]) -> dict[int, list[CostRow]]:
-        """By VLEN the costs of each probe, but for those of which no variant could be measured.
+        """VLEN -> costs of each probe; probes on which no variant could be measured are left out.
 
-        What has no figure although nothing is wrong with it is noted in the journal, once for each variant and kind.
-        Raises RefusedVariant for a variant that fails.
+        A correct variant without a result (a timeout, for example) is noted in the journal once for each kind of
+        outcome. Raises RefusedVariant for a variant that fails.
         """
         self.failed = []
-        self.answers = Answers(self.task.operator.reference)  # another batch has other problems
+        self.answers = Answers(self.task.operator.reference)  # other batches have other problems
         costs = dict(self._counted(wanted) if self.task.target.deterministic else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             template = self.given.all[number].template.name
@@ -90,7 +90,7 @@ class LibraryBench:
         return rows
 
     def _of(self, probe: Probe) -> tuple[int, ...]:
-        """The variants that are measured on a probe: the direct one, the last, only where it may serve."""
+        """The variants to measure on a probe; the direct one, the last, only where it may serve."""
         small = self.given.direct is None or served(self.task.operator, self.task.target.platform, probe.problem)
         return probe.variants or tuple(range(len(self.entries) - (not small)))
 
@@ -98,12 +98,12 @@ class LibraryBench:
         return measured_call(self.task.operator, problem, self.task.seed, 0)
 
     def _impossible(self, problem: Problem, by_vlen: Mapping[int, Samples]) -> Outcome | None:
-        """The first figure that is beyond peak or memory."""
+        """The first cost below what the machine's peak or memory bandwidth allows."""
         outcomes = (self.roof.impossible(self.task.operator, problem, s, vlen) for vlen, s in by_vlen.items())
         return next((outcome for outcome in outcomes if outcome), None)
 
     def _timed(self, wanted: Sequence[Probe]) -> Iterator[tuple[Place, float]]:
-        """All variants of a probe in one process, by turns."""
+        """Measures all variants of a probe in one process, interleaved."""
         for place, probe in enumerate(wanted):
             numbers = self._of(probe)
             measured = self._side_by_side(probe.problem, numbers)
@@ -114,7 +114,7 @@ class LibraryBench:
                 yield from (((place, vlen, number), objective(samples, vlen)) for vlen, samples in by_vlen.items())
 
     def _find_culprit(self, probe: Probe, together: Outcome) -> None:
-        """Which of a probe's variants fails alone as well; raises RefusedVariant for it."""
+        """Runs a probe's variants alone to find the one that fails; raises RefusedVariant for it."""
         for number in self._of(probe):
             alone = self._side_by_side(probe.problem, (number,)) if together.kind in FAILS else together
             if isinstance(alone, Outcome) and alone.kind in FAILS:
@@ -136,7 +136,7 @@ class LibraryBench:
         return next((outcome for outcome in outcomes if outcome), None) or cost
 
     def _counted(self, wanted: Sequence[Probe]) -> Iterator[tuple[Place, float]]:
-        """Each variant by itself at each VLEN, on all its probes in one process."""
+        """Measures each variant at each VLEN in a process of its own, on all its probes."""
         reference, problems = self.task.operator.reference, [probe.problem for probe in wanted]
         calls = [reference.counted(p, self._call(p), self.task.seed.stream(4)) for p in problems]
         works = [float(reference.work(problem)) for problem in problems]

@@ -1,8 +1,8 @@
-"""The variants measured against each other inside the library, on shapes that no suite names.
+"""Measures the candidate variants inside the library, on shapes outside the suites.
 
-Random ones first, by all variants: they show what choosing costs where nobody looked. Then those on which the models of
-the variants disagree, by the variants that may be best there. On a clock before both every problem of the search, side
-by side. What was measured goes to the journal, batch by batch, and from there into the choice.
+The first batch has random shapes and all variants; it shows the regret on unseen shapes. Later batches have shapes on
+which the cost models disagree, with the variants that may be best there. On a clock, every problem of the search is
+measured side by side before both. Each batch is written to the journal, from where the choice reads it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from tensorop.model.operator import Operator
 from tensorop.model.winner import Winners
 from tensorop.search.task import Pass, Task
 
-BATCH = 24  # shapes between two fits
-RANDOM_SHAPES = 6  # of them random, but for the first batch, where all are
-CANDIDATE_SHAPES = 150  # in each layout, of which the most telling are measured
-LONGEST_SIDE = 2048  # of them
-BASE_COST = 0.05  # of that work: what a shape costs anyhow
+BATCH = 24  # shapes in a batch, between two fits of the models
+RANDOM_SHAPES = 6  # random shapes in a later batch; in the first all are random
+CANDIDATE_SHAPES = 150  # candidate shapes in each layout, from which a batch is chosen
+LONGEST_SIDE = 2048  # longest side of a candidate shape
+BASE_COST = 0.05  # fixed cost of measuring a shape, relative to the largest one's work
 MIN_DISTANCE = 0.7  # octaves between the shapes of a batch
-ERROR_DRAWS = 32  # times the models' errors are drawn to see what a choice may cost
-MIN_WINS = 2  # of these draws, that a variant must be the best in to be measured
+ERROR_DRAWS = 32  # random draws of the models' errors, for the expected regret
+MIN_WINS = 2  # a variant is measured if it is best in at least so many draws
 
 
 def compare(task: Task, library: Path, given: Winners) -> None:
-    """All variants side by side on every problem of the search and on the small ones that are left to the choice, for
-    targets that say little of it one by one.
+    """Measures all variants side by side on the problems of the search and on small ones.
 
-    library: the staged one, which holds exactly these variants.
+    This is for targets whose separate measurements are not comparable.
+
+    library: holds exactly these variants, on the target
     """
     if len(given.all) > 1 and not evidence.batches(task, given):
         small = [problem for problem in task.small_problems if chosen_for(task.operator, problem)]
@@ -47,7 +48,7 @@ def compare(task: Task, library: Path, given: Winners) -> None:
 
 
 def probe(task: Task, library: Path, given: Winners) -> None:
-    """Batches until the share of the budget is used, one at least; what an earlier process measured counts."""
+    """Measures batches until their share of the budget is used, at least one. Those of an earlier process count."""
     measured = evidence.batches(task, given)
     if len(given.all) < 2 or (measured and measured[-1].done):
         return
@@ -62,7 +63,7 @@ def probe(task: Task, library: Path, given: Winners) -> None:
         rows = bench.rows(wanted)
         took = time.monotonic() - begun
         spent += took
-        # another batch would take as long
+        # the next batch would take as long
         out_of_time = budget.seconds is not None and spent + took / 2 > budget.seconds
         done = not wanted or out_of_time or (left is not None and len(wanted) >= left)
         measured.append(Batch(rows, took, done, len(wanted)))
@@ -70,7 +71,7 @@ def probe(task: Task, library: Path, given: Winners) -> None:
 
 
 def _size(task: Task, given: Winners, seconds: float | None, left: int | None) -> int:
-    """Shapes of a batch: fewer where even the first one would take longer than its share, at least one."""
+    """Number of shapes in a batch, at least one; fewer if a full batch would exceed its share of the time."""
     most = BATCH if left is None else max(1, min(BATCH, left))
     side_by_side = task.job.jobs if task.target.side_by_side else 1
     each = task.target.budgets.random_probe_s * len(given.all) * len(task.target.vlens) / side_by_side
@@ -80,7 +81,7 @@ def _size(task: Task, given: Winners, seconds: float | None, left: int | None) -
 
 
 def _wanted(task: Task, given: Winners, measured: Sequence[Batch], count: int) -> list[Probe]:
-    """The shapes of a batch; the same for the same journal."""
+    """The probes of a batch; the same journal gives the same probes."""
     operator, budgets, number = task.operator, task.target.budgets, len(measured)
     found: list[Probe] = []
     if count > RANDOM_SHAPES and any(batch.costs for batch in measured):
@@ -92,7 +93,7 @@ def _wanted(task: Task, given: Winners, measured: Sequence[Batch], count: int) -
 
 
 def at_random(operator: Operator, dtype: str, most: float, number: int, count: int) -> list[Probe]:
-    """Log-uniform shapes of at most so many flops, in layouts by turns; others for another number."""
+    """Log-uniform shapes of at most `most` flops, in alternating layouts; `number` seeds the draw."""
     each = drawn(operator, dtype, Draw(count, number + 1, LONGEST_SIDE, most))
     by_layout = [each[i * count : (i + 1) * count] for i in range(len(operator.layouts))]
     return [Probe(by_layout[i % len(by_layout)][i]) for i in range(count)]
@@ -105,8 +106,10 @@ def telling(
     number: int,
     count: int,
 ) -> list[Probe]:
-    """Shapes on which the choice by the models may cost most, for what it costs to measure them, by what is known at
-    each VLEN; of `most` flops, and others for another number."""
+    """Shapes with the highest expected regret for the time that they take to measure.
+
+    most: flops of a shape; number: seeds the draw
+    """
     operator = candidates.operator
     scores: Matrix | None = None
     wins: Matrix | None = None
@@ -137,8 +140,10 @@ def telling(
 
 
 def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:
-    """(what the choice by the means costs over the best, a logarithm, in the mean over draws of the models' errors; by
-    variant, in how many of them it is the best or, by the means, the choice)."""
+    """Expected regret of the choice (natural logarithm), and how often each variant is best or chosen.
+
+    Both are means over random draws of the models' errors.
+    """
     rng = np.random.default_rng(SEED)
     rows, chosen = np.arange(len(means)), means.argmin(axis=1)
     total, wins = np.zeros(len(means)), np.zeros(means.shape)

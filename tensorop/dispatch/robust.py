@@ -1,7 +1,8 @@
-"""Choosing by what a board model does not know: close variants under its alternatives, and over its assumed constants.
+"""Chooses among close variants by what a board model does not know: its alternatives and its assumed constants.
 
-The search minimises the best fit. Of variants that are close to each other there, the dispatch takes the one whose
-worst alternative is best; constants that alone would change its choice are noted in the journal, for the report.
+The search minimises the cost at the model's best fit. Among variants that are close there, the dispatch takes the one
+whose cost under its worst alternative is least. Constants that alone would change the choice are noted in the journal,
+for the report.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from tensorop.model.winner import Winners
 from tensorop.search.task import Pass, Task
 from tensorop.trial.calls import measured_call, warming_calls
 
-NOTE = "constants"  # in the journal
-CLOSE = 1.03  # times the best cost at the best fit: what the alternatives choose among
-GAIN = 0.01  # of the cost: what a change of constants must bring before another choice counts as better
+NOTE = "constants"  # journal note
+CLOSE = 1.03  # variants up to this factor over the least cost are close
+GAIN = 0.01  # share of the cost; a smaller gain does not make another choice better
 
 
 @dataclass(frozen=True)
 class CloseVariants:
     """Close variants on one problem at a VLEN (bits).
 
-    cycles: by variant: at the best fit, then with each constant at its low and at its high end
-    under: by variant: under each alternative of the model
+    cycles: a row a variant: at the best fit, then with each constant at its low and at its high end
+    under: a row a variant: under each alternative of the model
     """
 
     vlen: int
@@ -45,20 +46,20 @@ class CloseVariants:
 
     @property
     def given_up(self) -> float:
-        """The share of the cost at the best fit that the chosen one gives up for its worst alternative."""
+        """Share of the best fit's cost that the choice gives up for a better worst alternative."""
         return 1 - min(of_one[0] for of_one in self.cycles) / self.cycles[self.chosen][0]
 
     @property
     def chosen(self) -> int:
-        """The place, among the close variants, of the one to take."""
+        """Index of the chosen one among the close variants."""
         costs = worst_costs(self.cycles, self.under)
         return costs.index(min(costs))
 
 
 def measure_close_variants(task: Task, library: Path, given: Winners) -> None:
-    """The close variants under all that the model may be, while the share lasts; noted in the journal.
+    """Counts close variants under the model's alternatives and constants; writes the results into the journal.
 
-    library: the staged one, which holds exactly these variants.
+    library: holds exactly these variants, on the target
     """
     if len(given.all) < 2 or _noted(task, given) is not None:
         return
@@ -73,8 +74,7 @@ def measure_close_variants(task: Task, library: Path, given: Winners) -> None:
 
 
 def weighed(task: Task, given: Winners, of_variants: CostsByVlen) -> CostsByVlen:
-    """What is known of the variants, the close ones in the order they are to be taken in; as it was where nothing was
-    counted of them."""
+    """The rows, those with close variants as `weigh` makes them."""
     by_place = {(contest.vlen, contest.problem): contest for contest in _noted(task, given) or ()}
     return {
         vlen: [weigh(one, by_place.get((vlen, one.problem.label))) for one in measured]
@@ -83,7 +83,7 @@ def weighed(task: Task, given: Winners, of_variants: CostsByVlen) -> CostsByVlen
 
 
 def weigh(measured: CostRow, contest: CloseVariants | None) -> CostRow:
-    """With its variants in the order they are to be taken in, none beyond CLOSE times the least cost."""
+    """The row with close variants' costs in the ratio of their worst alternatives, at most CLOSE times the best."""
     if contest is None:
         return measured
     costs = worst_costs(contest.cycles, contest.under)
@@ -93,7 +93,7 @@ def weigh(measured: CostRow, contest: CloseVariants | None) -> CostRow:
 
 
 def summary(task: Task) -> str:
-    """A line on what was noted: how many choices no constant changes, and which change the others."""
+    """A line for the user: how many choices no constant changes, and which constants change the others."""
     noted = [data for name, data in task.journal.history.notes if name == NOTE and data["dtype"] == task.dtype]
     contests = noted[-1]["contests"] if noted else []
     changed = [overturned(contest["cycles"], noted[-1]["constants"], contest["chosen"]) for contest in contests]
@@ -109,7 +109,7 @@ def summary(task: Task) -> str:
 
 
 def _noted(task: Task, given: Winners) -> list[CloseVariants] | None:
-    """What was counted of the same variants, by an earlier process too: the same journal rebuilds the same library."""
+    """Results for the same variants in the journal; the same journal rebuilds the same library."""
     assumed = task.target.assumed
     for data in reversed(list(evidence.notes(task, given, NOTE))):
         if assumed is not None and data.get("alternatives") == list(assumed.alternatives):
@@ -122,7 +122,7 @@ def _contest(data: Mapping[str, Any]) -> CloseVariants:
 
 
 def _counted(task: Task, inside: LibraryBench, of_variants: CostsByVlen) -> list[CloseVariants]:
-    """The closest contests first, while the budget's share lasts; a variant that cannot be counted is left out."""
+    """Counts the closest variants first, within the share of the budget; skips a variant that cannot be counted."""
     limit = task.share(PASS.share).seconds
     until = None if limit is None else time.monotonic() + limit
     wanted: list[tuple[float, int, int, Problem, list[int]]] = []
@@ -152,7 +152,7 @@ def _counted(task: Task, inside: LibraryBench, of_variants: CostsByVlen) -> list
 def _cycles(
     task: Task, inside: LibraryBench, problem: Problem, vlen: int, number: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """One variant's cycles at the best fit and with each constant at either end, and under each alternative."""
+    """A variant's cycles: (at the best fit and each constant's two ends, under each alternative)."""
     warm = warming_calls(float(task.operator.reference.work(problem)))
     call = measured_call(task.operator, problem, task.seed, 0)
     request = replace(inside.request(vlen, [call], (number,)), purpose=Purpose.RANGES, warm=[warm])
@@ -164,24 +164,22 @@ def _cycles(
 
 
 def mean_costs(cycles: Sequence[Sequence[float]]) -> list[float]:
-    """Each candidate's geometric mean over the choices of assumed constants. cycles: by candidate, by choice."""
+    """Each candidate's geometric mean over the constants' values. cycles: candidates x values."""
     return [statistics.geomean(of_one) for of_one in cycles]
 
 
 def worst_costs(cycles: Sequence[Sequence[float]], under: Sequence[Sequence[float]]) -> list[float]:
-    """What candidates that are close at the best fit are chosen by, the least first: each one's most cycles under any
-    alternative of the model; its mean over the constants where the model has none.
+    """Each candidate's cycles under its worst alternative; without alternatives, its mean over the constants' values.
 
-    cycles: by candidate, by choice of constants; under: by candidate, by alternative.
+    cycles: candidates x values of constants; under: candidates x alternatives
     """
     return [max(of_one) for of_one in under] if all(under) else mean_costs(cycles)
 
 
 def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str], chosen: int) -> dict[str, float]:
-    """Constants that alone make another candidate better than the chosen one, and the share it gains then beyond what
-    it gains at the best fit.
+    """Constants that alone make another candidate better than the chosen one, with the gain relative to the best fit.
 
-    cycles: by candidate: the best fit, then each of `constants` at its low and at its high end.
+    cycles: a row a candidate: the best fit, then each of `constants` at its low and at its high end
     """
     found: dict[str, float] = {}
     given = 1 - min(of_one[0] for of_one in cycles) / cycles[chosen][0]

@@ -1,4 +1,4 @@
-"""Shapes that nobody named, on which variants are chosen and measured."""
+"""Random shapes on which variants are compared and measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED = 20240229
 
 @dataclass(frozen=True)
 class Draw:
-    """Log-uniform shapes in each layout, the same for the same record."""
+    """A draw of log-uniform shapes in each layout; equal records draw equal shapes."""
 
     count: int  # in each layout
     seed: int = SEED
@@ -27,7 +27,7 @@ class Draw:
 
 
 def drawn(operator: Operator, dtype: str, draw: Draw) -> tuple[Problem, ...]:
-    """Layout by layout, none that is always served without a choice."""
+    """The problems of a draw, layout by layout; without those that the direct variant always serves."""
     rng = np.random.default_rng(draw.seed)
     sides = _sides(rng, len(operator.dims), math.log(draw.longest), 1 if operator.shapes.drawn else 256)
     least = max(operator.direct.always if operator.direct else -math.inf, draw.least)
@@ -48,12 +48,12 @@ def drawn(operator: Operator, dtype: str, draw: Draw) -> tuple[Problem, ...]:
 
 
 def _sides(rng: np.random.Generator, dims: int, longest: float, block: int) -> Iterator[list[int]]:
-    """Log-uniform sides, drawn by the block, which makes the same ones as singly."""
+    """Log-uniform sides, drawn in blocks; the sequence is that of single draws."""
     while True:
         each = np.exp(rng.uniform(0, longest, (block, dims)))
         yield from np.maximum(np.rint(each), 1).astype(int).tolist()
 
 
 def chosen_for(operator: Operator, problem: Problem) -> bool:
-    """Whether a choice is made for a problem: the direct variant serves the smallest."""
+    """Whether the library chooses a variant for a problem; the direct variant always serves the smallest."""
     return operator.direct is None or float(operator.reference.work(problem)) > operator.direct.always

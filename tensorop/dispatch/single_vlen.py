@@ -1,4 +1,4 @@
-"""Variants written once more for a single VLEN: constants where the text for any VLEN asks for its length."""
+"""Specialises variants for a single VLEN: lanes become constants in their C."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from tensorop.search.task import Pass, Plan, Task
 from tensorop.space.problems import features
 from tensorop.target import Target
 
-LESS = (
-    0.005  # a specialisation takes at least this share off what its variant serves at its VLEN: it is a second kernel
-)
+LESS = 0.005  # least gain of a specialisation on the problems of its variant, since it adds a kernel
 
 
 def wanted(target: Target) -> bool:
-    """Whether there are several VLENs, and kernels that ask for theirs could be told it."""
+    """Whether there are several VLENs and kernels that ask for theirs at run time."""
     return len(target.vlens) > 1 and target.platform.fixed_vlen is None
 
 
 def plan(task: Task) -> Plan | None:
-    """The variants in a specialisation for each measured VLEN, those that serve most of the problems there first."""
+    """Specialisations of the variants for each measured VLEN; those that serve most problems come first."""
     if not wanted(task.target):
         return None
     specialisations = _in_order(task, evidence.by_trials(task, task.shortlist))
@@ -56,7 +54,7 @@ def _in_order(task: Task, given: Winners) -> list[Variant]:
 
 
 def formed(task: Task, given: Winners, kernels: Mapping[str, Kernel]) -> Winners:
-    """The same variants with those of their specialisations for single VLENs that win."""
+    """The same variants, with the specialisations that pay."""
     tried = task.tried(kernels)
     if any(variant.id not in tried for variant in given.variants):  # stopped before any blocking was tried
         return given
@@ -81,9 +79,11 @@ def _rows(task: Task, measured: Sequence[CostRow]) -> list[TreeRow]:
 
 
 def gaining(for_any: Sequence[TreeRow], specialised: Sequence[TreeRow]) -> list[int]:
-    """Variants whose specialisations pay: their problems, where all specialisations are to be had, cost less by them.
-    Rows are of the same problems, with the costs of the variants and of their specialisations (the variant's where
-    there is none)."""
+    """Numbers of the variants whose specialisations make the problems that they serve cheaper.
+
+    Both sequences of rows are of the same problems: costs of the variants, and of their specialisations (the variant's
+    own where there is none).
+    """
     tree = grow(specialised)
     sent: dict[int, list[float]] = {}
     for before, row in zip(for_any, specialised, strict=True):

@@ -1,12 +1,13 @@
 """The dispatch tree: from a shape's features to a variant, grown on costs.
 
-A regression tree in the manner of CART (Breiman et al. 1984), whose loss at a leaf is not a class error but the
-logarithm of the cost lost by sending all its problems to one variant. Where CART takes the split that is best by
-itself, the few best are each followed to the end of their greedy trees, and the one that ends best is taken: what
-tells two problems apart is often seen only two splits down. Of thousands of problems, whose costs a model knows, one
-split is followed: the one that is best when to the loss is added how much the variants' losses still differ from row to
-row on either side, as in a regression tree of several outputs. The loss alone is blind where no single split changes
-which variant is best: on one board's models it gave away 10 % where this gives away 1 %.
+It is a tree in the manner of CART (Breiman et al. 1984). The loss of a leaf is the logarithm of the cost that is lost
+by sending all its problems to one variant.
+
+- Few problems: CART takes the split with the least loss. Here the few best splits are each followed to the end of their
+  greedy trees, since a difference between two problems is often visible only two splits down.
+- Thousands of problems (costs predicted by models): one split is followed. Its criterion adds the variance of the
+  variants' losses on either side, as in a regression tree with several outputs. The loss alone cannot guide the search
+  where no single split changes the best variant.
 """
 
 from __future__ import annotations
@@ -24,26 +25,26 @@ from tensorop.model.winner import Leaf, Split
 from tensorop.space import problems
 
 DEPTH = 6
-GAIN = 0.01  # a split must save this much, summed over its problems, in natural logarithm of cost
-DEEP = 16  # of a tree that many problems tell apart
-MOST_LOST = 0.7  # natural logarithm: by how much a variant is too dear does not matter beyond
-FOLLOWED = 6  # splits of a node that are followed to the end
+GAIN = 0.01  # least gain of a split: sum over its problems, natural logarithm of cost
+DEEP = 16  # deepest tree of thousands of problems
+MOST_LOST = 0.7  # losses above this count as this; natural logarithm
+FOLLOWED = 6  # splits of a node that are followed to the end (few problems)
 SAME = 1e-9  # losses nearer than this are equal
-AT_ONCE = 4096  # rows and features whose splits are looked at together: what lies in a cache
+AT_ONCE = 4096  # rows x features whose splits are evaluated together, to stay in a cache
 
 Node = Leaf | Split
 
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A problem: what the dispatch sees of it, and each variant's cost."""
+    """A problem's dispatch features and each variant's cost."""
 
     features: Mapping[str, int]
     costs: tuple[float, ...]
 
 
 def grow(rows: Sequence[TreeRow], depth: int = DEPTH) -> Node:
-    """The tree for these rows, at least one; thresholds lie between measured values, on a logarithmic scale."""
+    """The tree for at least one row. Thresholds lie between measured values, on a logarithmic scale."""
     losses = np.array([[math.log(cost / min(row.costs)) for cost in row.costs] for row in rows])
     names = sorted(rows[0].features)
     columns = {name: np.array([row.features[name] for row in rows]) for name in names}
@@ -54,8 +55,11 @@ def grow(rows: Sequence[TreeRow], depth: int = DEPTH) -> Node:
 def distil(
     losses: NDArray[np.float64], columns: Mapping[str, NDArray[Any]], depth: int = DEEP, gain: float = GAIN
 ) -> Node:
-    """The tree of many problems. losses: problems x variants, the logarithm of cost over the problem's best, times the
-    problem's weight; columns: each feature's values; gain: what a split must save."""
+    """The tree of thousands of problems.
+
+    losses: problems x variants, log(cost / best cost) times the problem's weight; columns: each feature's values
+    gain: least gain of a split
+    """
     ordered = {name: columns[name] for name in sorted(columns)}
     given = _Measured(losses, ordered, gain, np.minimum(losses, MOST_LOST))
     return given.grow(given.whole, depth, 1)[0]
@@ -63,13 +67,13 @@ def distil(
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the rows: their numbers, and the same by each feature's values (features x rows)."""
+    """A subset of the rows: their numbers, and the numbers sorted by each feature (features x rows)."""
 
     rows: NDArray[np.intp]
     ordered: NDArray[np.intp]
 
     def cut(self, low: NDArray[np.bool_]) -> tuple[_Part, _Part]:
-        """Those of all rows that are low, and the others."""
+        """The rows for which `low` is True, and the others."""
         count = len(self.ordered)
         return tuple(  # type: ignore[return-value]
             _Part(self.rows[side[self.rows]], self.ordered[side[self.ordered]].reshape(count, -1))
@@ -79,8 +83,11 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Measured:
-    """losses: rows x variants, the logarithm of cost over the row's best; columns: a feature's value of each row;
-    alike: figures, rows x any, that should differ little between the rows on one side of a split."""
+    """Rows that a tree is grown on.
+
+    losses: rows x variants, log(cost / best cost); columns: each feature's values
+    alike: rows x any: values whose variance on either side of a split is added to the loss
+    """
 
     losses: NDArray[np.float64]
     columns: Mapping[str, NDArray[Any]]  # integers of any size
@@ -89,7 +96,7 @@ class _Measured:
 
     @cached_property
     def ranks(self) -> NDArray[np.intp]:
-        """Features x rows: the place of a row's value among the feature's values."""
+        """Features x rows: rank of a row's value among the feature's values."""
         return np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in self.columns.values()])
 
     @cached_property
@@ -103,12 +110,12 @@ class _Measured:
         return _Part(np.arange(len(self.losses)), np.argsort(self.ranks, axis=1, kind="stable"))
 
     def grow(self, part: _Part, depth: int, followed: int) -> tuple[Node, float]:
-        """The tree of these rows and its loss."""
+        """The tree of these rows, and its loss."""
         sums = self.losses[part.rows].sum(axis=0)
         variant = int(sums.argmin())
         leaf, loss = Leaf(variant), float(sums[variant])
         best: tuple[float, str, int] | None = None
-        # nothing to gain, nothing to look for
+        # no split can gain enough
         splits = self._splits(part, followed) if depth > 0 and loss > self.gain else []
         if followed == 1 and splits:
             best = splits[0]
@@ -129,8 +136,10 @@ class _Measured:
         return part.cut((self.columns[feature] <= threshold).astype(bool))
 
     def _splits(self, part: _Part, wanted: int) -> list[tuple[float, str, int]]:
-        """(loss with a leaf on each side and what is not alike there, feature, threshold), the least first; equal ones
-        as features are named. wanted: how many of them, of each feature at most."""
+        """The best splits as (loss plus variance, feature, threshold), the least first; ties go by the features' order.
+
+        wanted: most splits in all, and of each feature
+        """
         at_once = max(1, AT_ONCE // len(part.rows))  # features
         starts = range(0, len(part.ordered), at_once)
         rounded = np.concatenate([self._rounded(part.ordered[i : i + at_once], i) for i in starts])
@@ -147,8 +156,10 @@ class _Measured:
         return sorted(found, key=lambda split: split[0])
 
     def _rounded(self, ordered: NDArray[np.intp], first: int) -> NDArray[np.float64]:
-        """Features x splits: the loss with a leaf on each side and what is not alike there, in units of SAME; without
-        end between equal values. first: the number of the first of these features."""
+        """Features x splits: loss plus variance in units of SAME; infinite between equal values.
+
+        first: number of the first of these features
+        """
         losses, alike = self.turned
         below = np.take(losses, ordered, axis=1)
         np.cumsum(below, axis=-1, out=below)
@@ -171,13 +182,12 @@ def decide(tree: Node, features: Mapping[str, int]) -> int:
 
 
 def _differing(figures: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The squares of the deviations from their means of the rows up to each and of the rows after it, but for a sum
-    that is the same everywhere; with no row after it, as with no split. figures: any x features x rows."""
+    """For each split: squared deviations from both sides' means, up to a constant. figures: any x features x rows."""
     count = figures.shape[-1]
     below = np.cumsum(figures, axis=-1)
     above = below[..., -1:] - below
     low = np.arange(1, count + 1)
-    for sums, rows in ((below, low), (above, np.maximum(count - low, 1))):  # in place: it is most of a tree's work
+    for sums, rows in ((below, low), (above, np.maximum(count - low, 1))):  # in place, for speed
         np.multiply(sums, sums, out=sums)
         np.divide(sums, rows, out=sums)
     below += above

@@ -1,4 +1,4 @@
-"""A dtype's winners: by the trials of its search, by all that is known, and again without what turned out wrong."""
+"""A dtype's winners: first by its trials, then by all measurements, and again without a template that failed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from tensorop.space import problems
 
 
 def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
-    """What the search found, for a library to measure in; None where no kernel passed. refused: names of templates that
-    may not be among them."""
+    """Winners by the trials alone, for the library in which probes are measured; None if no kernel passed.
+
+    refused: names of templates to leave out
+    """
     kernels = {name: k for name, k in task.shortlist.items() if k.template.name not in refused}
     if not kernels:
         return None
@@ -31,7 +33,7 @@ def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
 
 
 def final(task: Task, given: Winners) -> Winners:
-    """The same variants with trees by all that is known of them, and the regret of these on shapes left out."""
+    """The same variants with trees fitted to all measurements, and their cross-validated regret."""
     if len(given.all) < 2:
         return given
     rows = robust.weighed(task, given, evidence.load_costs(task, given))
@@ -40,12 +42,12 @@ def final(task: Task, given: Winners) -> Winners:
 
 
 def culprit(operator: Operator, found: list[Winners], verdict: Verdict) -> RefusedVariant | None:
-    """Which variant computed the case that failed; None where a verdict does not say it."""
+    """The variant that computed the failed case; None where the verdict does not name it."""
     winners = next((w for w in found if w.dtype == verdict.dtype), None)
     if winners is None or verdict.case is None:
         return None
     problem = verdict.case.problem
-    number = int(problem.options.get("variant", -1))  # one that was forced
+    number = int(problem.options.get("variant", -1))  # a case that forced a variant
     if number < 0 and winners.direct is not None and operator.reference.work(problem) <= winners.unasked:
         number = len(winners.variants)
     if number < 0:
@@ -55,8 +57,10 @@ def culprit(operator: Operator, found: list[Winners], verdict: Verdict) -> Refus
 
 
 def without(task: Task, given: Winners, number: int, before: set[str]) -> Winners | None:
-    """The winners without the template of a refused variant; None where nothing is left. before: the templates that
-    were refused, to which this one is added. The direct variant falls alone."""
+    """The winners without the template of a refused variant; None if none is left. A direct variant is removed alone.
+
+    before: templates that were refused; this one is added
+    """
     falls_alone = number >= len(given.variants)
     if not falls_alone:
         before.add(given.variants[number].template.name)
@@ -65,9 +69,8 @@ def without(task: Task, given: Winners, number: int, before: set[str]) -> Winner
 
 
 def carried(given: Winners) -> Winners:
-    """Without the variants that no problem is sent to at any VLEN, and without their specialisations for a VLEN where
-    none is."""
-    direct = len(given.variants)  # stays, after the others
+    """The winners without variants, and specialisations for a VLEN, that no tree uses."""
+    direct = len(given.variants)  # the direct variant stays, after the others
     used_at = {tree.vlen: _used(tree.root) - {direct} for tree in given.trees}
     used = sorted(set().union(*used_at.values()))
     place = {number: new for new, number in enumerate([*used, direct])}
