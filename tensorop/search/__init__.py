@@ -1,1 +1,1 @@
-"""The search: parts that plan trials (micro, blocking, large, smallest), and the loop that carries a plan out."""
+"""The search: stages that plan trials (micro, blocking, large, smallest), and the loop that runs a plan."""

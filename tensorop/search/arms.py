@@ -1,9 +1,9 @@
-"""What a search spreads its budget over: arms, one a template or a kernel, of which more may come while it runs.
+"""A bandit that spreads a search's budget over arms: one arm for each template or kernel. Arms may be added later.
 
-Every arm first gets a few trials. Then the arm with the highest index is taken, in the manner of UCB1 (Auer,
-Cesa-Bianchi, Fischer 2002): how good its best trial is against the best of all, as a ratio of costs in logarithm,
-plus a bonus that falls with its trials. The best of an arm counts, not its mean, for only the winner is kept.
-Every choice depends on the trials so far alone.
+Every arm first gets a few trials. Then the arm with the highest index is next, in the manner of UCB1 (Auer,
+Cesa-Bianchi, Fischer 2002). The index is the logarithm of (best cost of all / best cost of the arm), plus a bonus that
+shrinks with the arm's trials. The best trial of an arm counts, not its mean, since only the winner is kept.
+Every choice depends on earlier trials alone, so a resumed run makes the same choices.
 """
 
 from __future__ import annotations
@@ -24,46 +24,48 @@ from tensorop.store.journal import Journal
 from tensorop.trial.trial import FIRST_S, Limit
 
 FLOOR = 4
-BONUS = 0.15  # an arm 15 % slower than the best, tried as often as sqrt(log total) allows, still gets its turn
-FAILURE = 2.0  # an arm whose trials all failed counts as this many times the best cost
-FACTOR = 10.0  # of the median of what trials took that passed: what the next may take
-LEAST_S = 10.0  # a machine stumbles, and of points that share a build one makes it
-STRIKES = 2  # trials of a template that ran into their limit: it is given up
+BONUS = 0.15  # weight of the bonus, in natural logarithm of cost: about 15 %
+FAILURE = 2.0  # an arm without a passed trial counts as this factor over the best cost
+FACTOR = 10.0  # time limit of a trial: times the median of passed ones
+LEAST_S = 10.0  # shortest time limit; a busy machine, or the one trial that builds for several, takes longer
+STRIKES = 2  # timeouts after which a template gets no further trials
 
-# What writes further templates: of a dtype and its trials so far, in their order, it gives those that it has by now.
-# They have passed the gates, and their `parent` names what they were made of.
+# Writes further templates: (dtype, trials so far in their order) -> the templates that are ready. They have passed the
+# gates; `parent` names the template that each was made from.
 Revise = Callable[[str, Sequence[Finished]], Sequence[KernelTemplate]]
 
 
 @dataclass(frozen=True)
 class Arm:
-    """Variants that one tuner searches, of the budget all of a stage share."""
+    """The configurations that one tuner searches; the arms of a stage share its budget."""
 
-    kernel: Kernel  # whose blockings they are; without a configuration where these are searched (`Stage.of_kernels`)
-    space: Space  # legal points of what is searched
-    first: Sequence[Point] = ()  # to try before the tuner's own, and before better arms are preferred
-    least: int = 0  # trials it gets however many seconds they take; a budget of trials still holds
-    exempt: Sequence[Point] = ()  # measured on all problems unless far behind, where others race
+    kernel: Kernel  # its blockings are searched; without a configuration, its configurations are (`Stage.of_kernels`)
+    space: Space  # legal points
+    first: Sequence[Point] = ()  # tried before the tuner is asked, and before better arms are preferred
+    least: int = 0  # trials that it gets even beyond a time budget (not beyond a trial budget)
+    exempt: Sequence[Point] = ()  # not dropped by the race unless far behind
 
 
 class FixedArms:
-    """Where a search's arms come from: all are there from the start."""
+    """The arms of a search: all known from the start."""
 
     def __init__(self, arms: Sequence[Arm]) -> None:
         self._arms = arms
 
     def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
-        """Arms that join now. Asked before the first trial, and before each further one whose arm is open. ended: the
-        trials so far, in their order; live: False while those of earlier processes are replayed."""
+        """Arms to add now; called before the first trial and before each further request for trials.
+
+        ended: trials so far, in their order; live: False while trials of earlier processes are replayed
+        """
         found, self._arms = self._arms, ()
         return found
 
 
 class GrowingArms(FixedArms):
-    """These arms, and one for each template that an author adds between trials.
+    """The arms of the start, and one for each template that an author adds between trials.
 
-    A template that comes late is in the journal with the number of trials it came after, where a run that goes on finds
-    it: the same arms in the same order, without their author.
+    The journal records such a template with the number of trials before it. A resumed run takes it from there, so that
+    it has the same arms in the same order without asking the author.
     """
 
     def __init__(
@@ -93,8 +95,8 @@ class GrowingArms(FixedArms):
 
 @dataclass
 class _Count:
-    floor: int  # trials an arm gets before better ones are preferred
-    least: int  # of these, those that come before any other arm's further ones
+    floor: int  # trials of an arm before better arms are preferred
+    least: int  # first trials, which come before those of all other arms
     trials: int = 0
     best: float | None = None
     exhausted: bool = False
@@ -110,10 +112,10 @@ class Bandit:
         self._arms[name] = _Count(floor, least)
 
     def choose(self, asked: Mapping[str, int] | None = None, dry: Collection[str] = ()) -> str | None:
-        """The arm to try next; None when every arm is exhausted. Ties go to the first one.
+        """The arm to try next; None when every arm is exhausted. Ties go to the first arm.
 
-        asked: by arm, trials that were asked and have not ended; they count for an arm's first few.
-        dry: arms that have no point until those have ended.
+        asked: arm -> trials that are requested and have not ended; they count as trials of the arm
+        dry: arms that have no point until those trials end
         """
         live = {name: arm for name, arm in self._arms.items() if not arm.exhausted and name not in dry}
         tried = {name: arm.trials + (asked or {}).get(name, 0) for name, arm in live.items()}
@@ -123,19 +125,19 @@ class Bandit:
         return max(live, key=lambda name: self._index(live[name]), default=None)
 
     def remaining(self, asked: Mapping[str, int] | None = None) -> int:
-        """How many trials arms that have points still lack of their least number."""
+        """Trials still due to arms below their least number."""
         live = [(name, arm) for name, arm in self._arms.items() if not arm.exhausted]
         return sum(max(0, arm.least - arm.trials - (asked or {}).get(name, 0)) for name, arm in live)
 
     def tell(self, name: str, cost: float | None) -> None:
-        """A trial of that arm ended, with None when it failed."""
+        """Records that a trial of the arm ended. cost: None when it failed."""
         arm = self._arms[name]
         arm.trials += 1
         if cost is not None:
             arm.best = cost if arm.best is None else min(arm.best, cost)
 
     def exhaust(self, name: str) -> None:
-        """That arm has no point left."""
+        """Records that the arm has no point left."""
         self._arms[name].exhausted = True
 
     def _index(self, arm: _Count) -> float:
@@ -146,8 +148,7 @@ class Bandit:
 
 
 class Seeded:
-    """Asks for `first` (those of them that are legal), then for what the inner strategy asks, where there is one; never
-    a point twice.
+    """Asks for the legal ones of `first`, then for the points of an inner strategy; never for a point twice.
 
     The inner strategy gets every cost, so it learns from the first points too.
     """
@@ -158,7 +159,7 @@ class Seeded:
         self._seen: set[Point] = set()
 
     def ask(self) -> Point | None:
-        """None when there is nothing more to try."""
+        """The next point; None when none is left."""
         while points := self._queue[:1] or (self._inner.ask(1) if self._inner else []):
             self._queue = self._queue[1:]
             fresh = [point for point in points if point not in self._seen]
@@ -175,23 +176,23 @@ class Seeded:
 
 
 class TimeLimits:
-    """How long a search's trials may take, by those that ended, in their order: a run that goes on has those of one
-    that never stopped.
+    """Time limits of a search's trials, computed from earlier trials in their order.
 
-    first_s: the limit while none has passed, in seconds; twice that after each that ran into it, for a machine can be
-    slow.
+    A resumed run has the same limits as one that never stopped.
+
+    first_s: limit in seconds until a trial has passed; it doubles after each timeout, since the machine may be slow
     """
 
     def __init__(self, first_s: float = FIRST_S) -> None:
         self._first_s = first_s
         self._passed: list[float] = []
-        self._problems = 0  # of those: what ended early says nothing of one that does not
-        self._late = 0  # before any has passed
+        self._problems = 0  # of those in `_passed`; a trial dropped by the race takes less time
+        self._late = 0  # timeouts before any trial passed
         self._struck: Counter[str] = Counter()
 
     @property
     def now(self) -> Limit:
-        """Of a trial that begins now, from rendering to measuring."""
+        """The limit of a trial that begins now, from rendering to measuring."""
         if not self._passed:
             return Limit(self._first_s * 2.0**self._late, "as none of its stage has passed yet")
         many = FACTOR * median(self._passed)
@@ -199,7 +200,7 @@ class TimeLimits:
         return Limit(many, basis) if many >= LEAST_S else Limit(LEAST_S, f"more than {basis}")
 
     def tell(self, finished: Finished) -> bool:
-        """A trial ended; whether its template is given up with it."""
+        """Records that a trial ended; True if its template gets no further trials."""
         if finished.outcome.ok and (problems := len(finished.score.per_problem)) >= self._problems:
             self._passed = self._passed if problems == self._problems else []
             self._problems = problems

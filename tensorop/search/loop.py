@@ -1,7 +1,7 @@
-"""The search of one stage: ask, build, measure, tell, under a budget, with every trial in the journal.
+"""The search of one stage: ask, build, measure, tell, within a budget; every trial is in the journal.
 
-Trials are asked for in batches, and tuners get their costs in that order, whoever carries them out. Between trials
-further arms may join.
+Trials are requested in batches. Tuners get the costs in the order of the request, wherever the trials ran. Arms may be
+added between batches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tensorop.trial import race
 from tensorop.trial.trial import FIRST_S, Evaluator, Limit, side_by_side
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
-MAX_LOST = 3  # this many times in a row the target was away: the search stops
+MAX_LOST = 3  # the search stops when the target was unreachable so many times in a row
 
 
 class EndReason(StrEnum):
@@ -47,7 +47,7 @@ class EndReason(StrEnum):
 
 @dataclass(frozen=True)
 class Began:
-    """A trial begins; `attempt` 2 means that an earlier process died with it."""
+    """A trial begins. attempt: 2 if an earlier process died during it."""
 
     trial: Trial
     attempt: int
@@ -55,9 +55,10 @@ class Began:
 
 @dataclass(frozen=True)
 class TrialEnded:
-    """A trial ended; `best` includes it; `replayed` when it was read from the journal.
+    """A trial ended.
 
-    trials: ended so far in this search; left: seconds to come, None when not known.
+    best: the best trial so far, this one included; replayed: it was read from the journal
+    trials: trials that ended so far in this search; left: expected further seconds, None if unknown
     """
 
     finished: Finished
@@ -69,7 +70,7 @@ class TrialEnded:
 
 @dataclass(frozen=True)
 class Lost:
-    """The target went away during a trial, which says nothing of the candidate: it will be tried again."""
+    """The target became unreachable during a trial; the trial will be repeated."""
 
     trial: Trial
     outcome: Outcome
@@ -84,7 +85,7 @@ class Exhausted:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """Trials of a template ran into their time limit too often: it gets no further ones in this search."""
+    """Trials of a template timed out too often; it gets no further ones in this search."""
 
     template: str
     limit: Limit
@@ -92,7 +93,7 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class SearchEnded:
-    """The last event of every search. trials, seconds: of the whole search, earlier processes included."""
+    """The last event of every search. trials, seconds: of the whole search, including earlier processes."""
 
     reason: EndReason
     best: Finished | None
@@ -105,26 +106,26 @@ Event = Began | TrialEnded | Lost | Exhausted | GivenUp | SearchEnded
 
 @dataclass(frozen=True)
 class StageSearch:
-    """What to search, and how."""
+    """What one stage searches, and how."""
 
     run: StageRun
     arms: FixedArms
-    # of a space and the number of its arm; None: an arm's first points are all there is to try
+    # (space, number of its arm) -> tuner; None: only each arm's first points are tried
     make_tuner: Callable[[Space, int], Strategy] | None
-    # what each trial comes to, in their order
+    # runs trials and yields their results in the same order
     carry_out: Callable[[Sequence[Trial], Limit], Generator[TrialResult, None, None]]
     key_of: Callable[[Variant], str]  # a variant's trial key
     journal: Journal
     budget: Budget
-    batch: int = 1  # trials that are asked for before the tuner gets any of their costs
-    first_s: float = FIRST_S  # that a trial may take while none has passed
-    # where a trial that begins now may end early: by those of its template, by all that ended, and whether it is exempt
+    batch: int = 1  # trials that are requested before the tuner gets the first of their costs
+    first_s: float = FIRST_S  # time limit of a trial until one has passed
+    # (trials of the same template, all trials, exempt) -> where a trial that begins now may be dropped
     race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
-    stopped: Callable[[], bool] = lambda: False  # whether somebody wants the search to end now
+    stopped: Callable[[], bool] = lambda: False  # whether the user asked the search to end
 
 
 def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
-    """Carries a stage's plan out."""
+    """Runs a stage's plan."""
     job, target = task.job, task.target
     run = StageRun(task.dtype, stage, plan.problems, task.seed)
     compiler = (tool.compiler_version(), *candidate_flags(target.platform))
@@ -174,16 +175,16 @@ def _by_crew(
 
 
 def search(what: StageSearch) -> Iterator[Event]:
-    """Yields what happens, `SearchEnded` last.
+    """Runs the search and yields its events, `SearchEnded` last.
 
-    Ctrl-C ends it in good order: trials under way are set back as if they had not begun. However little time there
-    is, one trial is made, and as many as each arm has at least. Raises whatever journal and evaluator raise.
+    On Ctrl-C, running trials are recorded as not begun. One trial, and the least number of each arm, run even without
+    time. Raises what journal and evaluator raise.
     """
     return _Run(what).events()
 
 
 class _Run:
-    """One search under way."""
+    """The state of one running search."""
 
     def __init__(self, what: StageSearch) -> None:
         self.what = what
@@ -198,7 +199,7 @@ class _Run:
         self.ended: list[Finished] = []
         self.best: Finished | None = None
         self.under_way: list[Trial] = []
-        self.again: list[Trial] = []  # before anything new is asked
+        self.again: list[Trial] = []  # trials to repeat before new ones are requested
         self.losses = 0
 
     def events(self) -> Iterator[Event]:
@@ -210,13 +211,13 @@ class _Run:
             if children.ending_for_good():
                 raise
         finally:
-            with contextlib.suppress(TensoropError):  # a journal that cannot be written has been reported
+            with contextlib.suppress(TensoropError):  # a journal that cannot be written was reported already
                 for trial in filter(self._is_open, self.under_way):
                     self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
         yield SearchEnded(reason, self.best, self.clock.trials, self.clock.elapsed)
 
     def _replay(self) -> Iterator[Event]:
-        """What earlier processes did, given to the tuners in order; results of other builds are not ours."""
+        """Gives the tuners the journal's trials in order, except those of other builds or settings."""
         self._join(live=False)
         for finished in self.history.ended(self.group):
             if self._is_ours(finished.trial):
@@ -227,7 +228,7 @@ class _Run:
         self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
 
     def _join(self, live: bool) -> None:
-        """Takes the arms in that have come by now."""
+        """Adds the arms that are ready."""
         for arm in self.what.arms.more(self.ended, live):
             name, make = arm.kernel.id, self.what.make_tuner
             tuner = make(arm.space, len(self.arms)) if make else None
@@ -251,14 +252,14 @@ class _Run:
         return EndReason.BUDGET
 
     def _goes_on(self, asked: Mapping[str, int] | None = None) -> bool:
-        """Whether another trial is due: there is time, or a template has not had its least."""
+        """Whether another trial is due: there is time, or an arm has not had its least number."""
         if self.clock.trials_left == 0:
             return False
         begun = self.clock.trials + sum((asked or {}).values())
         return not self.clock.out_of_time or begun == 0 or self.bandit.remaining(asked) > 0
 
     def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
-        """New trials of the arm whose turn it is, and of the next where it has too few; [] when all are exhausted."""
+        """New trials of the next arm, and of the following ones if it has too few; [] when all are exhausted."""
         fresh: list[Trial] = []
         asked: Counter[str] = Counter()
         dry: set[str] = set()
@@ -267,7 +268,7 @@ class _Run:
             if arm is None:
                 break
             point = self.tuners[arm].ask()
-            if point is None and asked[arm]:  # what it was asked for may tell it more
+            if point is None and asked[arm]:  # the requested trials may give it new points
                 dry.add(arm)
                 continue
             if point is None:
@@ -279,7 +280,7 @@ class _Run:
             if known is None:
                 fresh.append(trial)
                 asked[arm] += 1
-            else:  # asked for twice
+            else:  # requested before
                 self.tuners[arm].tell(point, known.score.cost)
                 self.bandit.tell(arm, known.score.cost)
         return fresh
@@ -293,7 +294,7 @@ class _Run:
                 yield self._end(trial, TrialResult(died))
                 continue
             begun.append(trial)
-        self.under_way += begun  # first: an interrupt may come as soon as they are written
+        self.under_way += begun  # before they are written: an interrupt may come at once
         for trial, attempt in zip(begun, self.what.journal.start_all(begun), strict=True):
             yield Began(trial, attempt)
         with contextlib.closing(self.what.carry_out(begun, self.limits.now)) as results:
@@ -313,7 +314,7 @@ class _Run:
                     yield from self._heed_time(ended.finished)
 
     def _heed_time(self, finished: Finished) -> Iterator[Event]:
-        """Gives a template up with the trial that ran into its limit once too often."""
+        """Stops trying a template after a trial that timed out once too often."""
         limit = self.limits.now
         if not self.limits.tell(finished):
             return
@@ -352,7 +353,7 @@ class _Run:
         return TrialEnded(finished, self.best, replayed, self.clock.trials, self._left())
 
     def _left(self) -> float | None:
-        """Seconds to come: those of the budget, or where they do not suffice those of the least there is to try."""
+        """Expected further seconds: the rest of the budget, or the time of the trials that are due in any case."""
         by_clock, by_trials = self.clock.seconds_left, self.clock.trials_left
         remaining = self.bandit.remaining() if by_trials is None else min(self.bandit.remaining(), by_trials)
         return by_clock if by_clock is None else max(by_clock, remaining * self.clock.elapsed / self.clock.trials)
@@ -361,7 +362,7 @@ class _Run:
         what, kernel = self.what, arm.kernel
         of_kernels = what.run.stage.of_kernels
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
-        # blockings of one kernel template race: one that few problems are for is not to lose to another on the rest
+        # only blockings of one template race: a template for few problems must not be dropped on the others
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
         rungs = what.race(alike, self.ended, point in arm.exempt) if what.race else ()
         return Trial(what.key_of(variant), what.run.round, what.run.stage, variant, rungs)

@@ -1,4 +1,4 @@
-"""The stages of a search that plan trials, in their order; `single-vlen` is among what chooses (dispatch/)."""
+"""The stages of a search that plan trials, in their order. The stage `single-vlen` is in dispatch/."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tensorop.space import seeds
 from tensorop.trial import selection
 from tensorop.trial.trial import FIRST_S
 
-FINALISTS = 10  # variants that are tried on large problems
-SAYS_LITTLE = 1e7  # flops below which a problem's cost says little of a larger one's
-CLOSE = 1.05  # times the least cost of a direct variant: trials of a few ms on a clock tell no less apart
+FINALISTS = 10  # variants that are measured on large problems
+SAYS_LITTLE = 1e7  # flops; smaller problems do not predict the cost of larger ones
+CLOSE = 1.05  # direct variants within this factor of the least cost count as equal
 
 
 def micro(task: Task) -> Plan:
-    """Micro-kernels alone, on packed operands: an arm for each template, also for those that come later."""
+    """Plans micro-kernels alone, on packed operands: one arm for each template, also for later ones."""
     arms = (_template_arm(task, template) for template in task.known_templates)
     found = [arm for arm in arms if arm is not None]
     return Plan(found, (), task.budget(Stage.MICRO), joining=lambda template: _template_arm(task, template))
@@ -39,29 +39,31 @@ def _template_arm(task: Task, template: KernelTemplate) -> Arm | None:
     except TensoropError:
         if template.author == offline.AUTHOR:
             raise
-        return None  # a model's was judged for the first dtype, and may have no legal point for another
-    # however little time there is: what earlier searches found, else each choice that this stage cannot make
+        return None  # a language model's template was tried with the first dtype only
+    # always tried: winners of earlier searches, else each value of tunables that this stage cannot rank
     due = seeds.named(task.sure, template, space) or seeds.unlike(hints, template, space)
     first = list(dict.fromkeys([*due, *seeds.named(hints, template, space)]))
     return Arm(Kernel(template, task.dtype), space, first, max(1, len(due)))
 
 
 def blocking(task: Task) -> Plan:
-    """Block sizes and packing for the shortlist, on whole problems; first what is known of a kernel's blocking, or what
-    is expected of it."""
+    """Plans block sizes and packing for the shortlist, on whole problems.
+
+    Each kernel begins with blockings of earlier searches, or with those that its caches suggest.
+    """
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
-    kinds: set[tuple[int | str, ...]] = set()  # of each the best kernel is exempt: what it is for, cheap problems hide
+    kinds: set[tuple[int | str, ...]] = set()  # the first kernel of each kind is exempt from the race
     for kernel in task.shortlist.values():
         try:
             space = instantiate.blocking_space(operator, platform, kernel)
-        except JobError:  # a tile that no blocking fits has lost
+        except JobError:  # no blocking fits its tile
             continue
         named = seeds.blockings(task.sure, kernel, space)
         second = sum(arm.kernel.template == kernel.template for arm in arms) % 2 == 1
         first = named or seeds.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
         least = len(named) or 1
-        if not named and not arms:  # of the best of all both ends of packing, and what is expected beside
+        if not named and not arms:  # for the best kernel: everything packed, nothing packed, and the alternative prior
             begun = seeds.around(prior.blocking(operator, platform, kernel, beside=True), space)
             ends = list(dict.fromkeys([*first[:2], *begun[:1]]))
             first, least = list(dict.fromkeys([*ends, *first])), len(ends)
@@ -70,18 +72,20 @@ def blocking(task: Task) -> Plan:
         kinds.add(kind)
     own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
     budget = task.budget(*own)
-    if budget.trials is not None and task.direct is not None:  # each stage has one, all together no more
+    if (
+        budget.trials is not None and task.direct is not None
+    ):  # each stage gets at least one trial, but the sum stays within the budget
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    if not math.isfinite(task.target.budgets.flops_per_unit):  # every problem takes a clock as long
+    if not math.isfinite(task.target.budgets.flops_per_unit):  # on a clock every problem takes the same time
         return Plan(arms, task.problems, budget)
     cheapest_first = tuple(sorted(task.problems, key=operator.reference.work))
     return Plan(arms, cheapest_first, budget, race=True)
 
 
 def large(task: Task) -> Plan | None:
-    """Under a model: the blockings that do best together on the larger problems, on some too large for every trial."""
+    """Under a model: plans the best blockings on problems that are too large for every trial."""
     if not task.large_problems:
         return None
     chosen = _finalists(task)
@@ -92,7 +96,7 @@ def large(task: Task) -> Plan | None:
     share = task.budget(Stage.LARGE)
     slowest = max((sum(f.seconds.values()) for f in task.passed(Stage.BLOCKING, task.shortlist)), default=0.0)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
-    first_s = max(FIRST_S, share.seconds or 0.0, FACTOR * slowest)  # each is meant to take a tenth of the share
+    first_s = max(FIRST_S, share.seconds or 0.0, FACTOR * slowest)  # each is expected to take a tenth of the share
     return Plan(arms, task.large_problems, budget, only_first=True, first_s=first_s)
 
 
@@ -108,8 +112,10 @@ def _finalists(task: Task) -> list[Variant]:
 
 
 def smallest(task: Task) -> Plan | None:
-    """What serves the smallest problems: the template `direct`, without packing, blocks or choice, on its suite and the
-    job's own smallest shapes, in every layout; None where there is none."""
+    """Plans the template `direct`, which computes without packing or blocks; None where there is none.
+
+    It is measured on its suite and on the job's smallest shapes, in every layout.
+    """
     template = task.direct
     if template is None:
         return None
@@ -120,8 +126,10 @@ def smallest(task: Task) -> Plan | None:
 
 
 def direct_winner(task: Task) -> Variant | None:
-    """Of the direct variants that are hardly dearer than the cheapest the one that is least bad on any of the problems,
-    against the best there; None where there was nothing to try or nothing passed."""
+    """The best direct variant; None if none passed.
+
+    Of those within CLOSE of the cheapest, it is the one whose worst problem is nearest to that problem's best cost.
+    """
     if task.direct is None:
         return None
     passed = task.passed(Stage.SMALLEST, [Kernel(task.direct, task.dtype).id])
@@ -134,7 +142,7 @@ def direct_winner(task: Task) -> Variant | None:
 
 
 def _worst(costs: Sequence[Mapping[str, float]], number: int) -> float:
-    """How many times the least cost of all one of them takes where it does worst. costs: each one's, by problem."""
+    """Largest ratio of a variant's cost to the problem's least cost. costs: each variant's, by problem."""
     own = costs[number]
     return max((cost / min(other.get(p, cost) for other in costs) for p, cost in own.items()), default=1.0)
 

@@ -1,4 +1,4 @@
-"""What the stages of a search share: the job's context, one dtype's problems and budget, and what its trials say."""
+"""What the stages of a search share: the job's context, a dtype's problems and budget, and its trials' results."""
 
 from __future__ import annotations
 
@@ -29,70 +29,72 @@ from tensorop.store.journal import Journal
 from tensorop.target import Target
 from tensorop.trial.trial import FIRST_S, Limit
 
-EXPECTED, OTHERS = 8, 4  # points of a template that a search begins with: by its prior, and found elsewhere
-SHORTLISTED = 6  # micro-kernels that go on to whole problems
-NEW = 2  # of these at least, beside those that earlier searches found
-ADDED_LATER = ("addresses",)  # of records that a platform holds
-LITTLE = 1e-3  # seconds: a stage that others left no time has its first trials alone
+EXPECTED, OTHERS = 8, 4  # most points that a template begins with: from its prior, and from other searches
+SHORTLISTED = 6  # micro-kernels that get blockings
+NEW = 2  # at least so many of them beside winners of earlier searches
+ADDED_LATER = ("addresses",)  # fields of a platform's records that older journals lack
+LITTLE = 1e-3  # seconds; the budget of a stage without time left: it runs its first trials alone
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a stage tries."""
+    """The trials of a stage."""
 
     arms: Sequence[Arm]
-    problems: tuple[Problem, ...]  # that trials are measured on; a micro-kernel alone has one of its own
-    budget: Budget  # before what other stages took beyond theirs is taken off
-    only_first: bool = False  # the arms' first points are all there is to try; else the job's tuner goes on
-    first_s: float = FIRST_S  # that a trial may take while none has passed; a slow board has more
-    joining: Callable[[KernelTemplate], Arm | None] | None = None  # the arm of a template that comes late
-    race: bool = False  # who is not among the best on the first problems, the cheapest, is not measured on the others
+    problems: tuple[Problem, ...]  # problems of a trial; empty: the micro-kernel's own problem
+    budget: Budget  # before overruns of other stages are subtracted
+    only_first: bool = False  # try the arms' first points and ask no tuner
+    first_s: float = FIRST_S  # time limit of a trial until one has passed; slow boards get more
+    joining: Callable[[KernelTemplate], Arm | None] | None = (
+        None  # makes the arm of a template that is added during the search
+    )
+    race: bool = False  # drop candidates that are not among the best on the first, cheapest problems
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A part of a search, named in `stages` of operator.yaml: it plans trials, or measures in the library they make."""
+    """A part of a search, named in `stages` of operator.yaml. It plans trials, or measures inside the library."""
 
     name: str
-    share: float  # of the budget of a dtype that the plans have together
-    activity: str = ""  # what `measure` does, in words
-    own_budget: bool = False  # `share` is of the whole budget of a dtype, before the plans have theirs
-    wanted: Callable[[Target], bool] = lambda target: True  # whether a target leaves it anything to do
-    plan: Callable[[Task], Plan | None] | None = None  # what to try; None: nothing
-    # the winners inside their library; what it finds goes to the journal
+    share: float  # share of the budget that all planning parts of a dtype have together
+    activity: str = ""  # what `measure` does, for the progress line
+    own_budget: bool = False  # `share` is of a dtype's whole budget, before the planning parts get theirs
+    wanted: Callable[[Target], bool] = lambda target: True  # whether the part is useful on a target
+    plan: Callable[[Task], Plan | None] | None = None  # makes the plan; None: nothing to try
+    # measures the winners inside their library and writes to the journal
     measure: Callable[[Task, Path, Winners], None] | None = None
-    summary: Callable[[Task], str] | None = None  # of what `measure` found, in words
+    summary: Callable[[Task], str] | None = None  # a line about what `measure` found
 
 
 class Crew(Protocol):
-    """Other processes that carry trials out."""
+    """Other processes that run trials."""
 
-    batch: int  # trials to ask for at once
+    batch: int  # trials to request at once
 
     def admit(self, stop: StopRequest) -> Iterator[str]:
-        """Settles who takes part, and yields what there is to say of that."""
+        """Checks the workers and yields a line for the user about each result."""
 
     def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult, None, None]:
-        """What each comes to, in their order."""
+        """Runs the trials and yields their results in the same order."""
 
 
 @dataclass(frozen=True)
 class JobContext:
-    """A job with everything that it names."""
+    """A job with everything that its options name."""
 
     job: Job
     operator: Operator
     target: Target
-    passes: tuple[Pass, ...]  # those of the operator, in their order
-    templates: tuple[KernelTemplate, ...]  # that there are from the start
+    passes: tuple[Pass, ...]  # the operator's parts of a search, in their order
+    templates: tuple[KernelTemplate, ...]  # known from the start
     journal: Journal
     seed: Seed
-    work: Path  # folder for candidates
+    work: Path  # folder for candidates' files
     stop: StopRequest = field(default_factory=StopRequest)
-    texts: Texts = field(default_factory=Texts)  # the job's kernels
-    revise: Revise | None = None  # what may bring further templates
-    warm: Mapping[str, WarmStart] = field(default_factory=dict)  # by dtype, what earlier searches found
-    crew: Crew | None = None  # who carries trials out; None: this process
+    texts: Texts = field(default_factory=Texts)  # C of the job's kernels
+    revise: Revise | None = None  # may write further templates during the search
+    warm: Mapping[str, WarmStart] = field(default_factory=dict)  # dtype -> winners of earlier searches
+    crew: Crew | None = None  # runs the trials; None: this process does
 
     def task(self, dtype: str) -> Task:
         return Task(**vars(self), dtype=dtype)
@@ -104,16 +106,15 @@ class Task(JobContext):
 
     dtype: str = field(kw_only=True)
 
-    # what its trials say
+    # results of its trials
 
     def passed(self, stage: Stage, arms: Container[str] | None = None) -> list[Finished]:
-        """Trials of a stage that passed, of these arms where they are named."""
+        """Passed trials of a stage. arms: only trials of these arms."""
         ended = self.journal.history.ended((stage, self.dtype, 0))
         return [f for f in ended if f.outcome.ok and (arms is None or f.trial.arm in arms)]
 
     def tried(self, kernels: Container[str]) -> dict[str, Finished]:
-        """By id, the trial of every blocking of these kernels that passed; what one on large problems adds is among its
-        figures."""
+        """Variant id -> passed trial of a blocking of these kernels, with its results on large problems."""
         ended = {f.trial.variant.id: f for f in self.passed(Stage.BLOCKING, kernels)}
         for again in self.passed(Stage.LARGE, kernels):
             ended[again.trial.variant.id] = ended[again.trial.variant.id].with_figures(again)
@@ -121,18 +122,18 @@ class Task(JobContext):
 
     @cached_property
     def shortlist(self) -> dict[str, Kernel]:
-        """By id, the micro-kernels that go on; to be asked for once the stage `micro` has ended."""
+        """Kernel id -> micro-kernel that gets blockings. Read it only after the stage `micro` has ended."""
         return _shortlist(self)
 
-    # what it is tried on, and from where
+    # problems and starting points
 
     @property
     def sure(self) -> tuple[StartPoint, ...]:
-        """Variants that earlier searches found, which are tried however little time there is."""
+        """Winners of earlier searches that are tried even without time left."""
         return self.warm.get(self.dtype, WarmStart()).sure
 
     def hints(self, template: KernelTemplate) -> tuple[StartPoint, ...]:
-        """What else a template's search begins with: what it names itself, what its prior expects, other winners."""
+        """Further starting points of a template: its seed configurations, its prior, other winners."""
         others = (known for known in self.warm.get(self.dtype, WarmStart()).hints if known.template == template.name)
         return tuple(dict.fromkeys([*self._own(template), *list(others)[:OTHERS]]))
 
@@ -151,15 +152,14 @@ class Task(JobContext):
 
     @property
     def known_templates(self) -> tuple[KernelTemplate, ...]:
-        """Those of the job, then those that came late with kernels of earlier dtypes, with which this one begins."""
+        """The job's templates, then those that were added during the search of earlier dtypes."""
         dtypes, history = self.job.dtypes, self.journal.history
         late = [history.joined((Stage.MICRO, dtype, 0)) for dtype in dtypes[: dtypes.index(self.dtype)]]
         return (*self.templates, *(template for of_dtype in late for template, _ in of_dtype))
 
     @cached_property
     def direct(self) -> KernelTemplate | None:
-        """The template that serves the smallest problems; None where there is none, or the platform lacks a
-        primitive."""
+        """The template for the smallest problems; None if there is none or the platform lacks a primitive."""
         if not self.operator.direct or Stage.SMALLEST not in self.operator.stages:
             return None
         template = offline.direct(self.operator.folder, self.operator.name)
@@ -168,21 +168,23 @@ class Task(JobContext):
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """What blockings are tried on: the job's shapes and, beside a suite, the operator's probes."""
+        """Problems of blocking trials: the job's shapes; for a suite also the operator's probes."""
         job, operator, budgets = self.job, self.operator, self.target.budgets
         suite = job.suite in operator.suites
         shapes = tuple(dict.fromkeys((*job.shapes, *(operator.probes if suite else ()))))
-        if operator.direct and self.direct is not None:  # the smallest are not the dispatch's
+        if operator.direct and self.direct is not None:  # the direct variant always serves the smallest
             always = operator.direct.always
             shapes = tuple(s for s in shapes if problems.work(operator, self.dtype, s) > always) or shapes
         found = problems.for_search(operator, self.dtype, shapes, budgets)
         on_a_clock = operator.clock_probes if suite and budgets.clock_probes else ()
-        beyond_caches = (problems.of(operator, self.dtype, shape) for shape in on_a_clock)  # large, so in one layout
+        beyond_caches = (
+            problems.of(operator, self.dtype, shape) for shape in on_a_clock
+        )  # large ones take long: one layout
         return (*found, *(problem for problem in beyond_caches if problem not in found))
 
     @cached_property
     def large_problems(self) -> tuple[Problem, ...]:
-        """Some that are too large for every trial: the more, the longer the best of these have."""
+        """Problems that are too large for every trial; a longer budget gives more of them."""
         if Stage.LARGE not in self.operator.stages:
             return ()
         seconds = self.budget(Stage.LARGE).seconds
@@ -190,7 +192,7 @@ class Task(JobContext):
 
     @cached_property
     def small_problems(self) -> tuple[Problem, ...]:
-        """What the direct variant is tried on."""
+        """Problems of the direct variant's trials."""
         operator = self.operator
         if operator.direct is None:
             return ()
@@ -200,20 +202,23 @@ class Task(JobContext):
         small = tuple(shape for shape in shapes if problems.work(operator, self.dtype, shape) <= most)
         return problems.for_search(operator, self.dtype, small, self.target.budgets)
 
-    # what it may take
+    # budgets
 
     def share(self, share: float) -> Budget:
-        """A share of one dtype's part of the budget."""
+        """A share of this dtype's part of the job's budget."""
         return Budget(self.job.budget_s, self.job.trials).share(share / len(self.job.dtypes))
 
     @property
     def sharing(self) -> dict[str, float]:
-        """By name, the shares of the parts whose plans share the budget."""
+        """Part -> share, of the parts that share the budget."""
         return {one.name: one.share for one in self.passes if one.plan and not one.own_budget}
 
     def budget(self, *names: str) -> Budget:
-        """Of parts that share the budget, what these have: less what has its own, of trials what plans have, in seconds
-        also what measures in the library."""
+        """The budget of the named parts.
+
+        Parts with a budget of their own are subtracted first: those that plan from the trials, all of them from the
+        seconds.
+        """
         share = sum(self.sharing.get(name, 0.0) for name in names) / sum(self.sharing.values())
         others = [one for one in self.passes if one.own_budget and one.wanted(self.target)]
         of_trials = 1.0 - sum(one.share for one in others if one.plan)
@@ -221,8 +226,10 @@ class Task(JobContext):
         return replace(self.share(share * of_trials), seconds=self.share(share * in_seconds).seconds)
 
     def left(self, budget: Budget, stage: Stage) -> Budget:
-        """A stage's budget, less what earlier dtypes and this one's other stages took beyond theirs. Earlier dtypes'
-        excess is shared by all that follow."""
+        """A stage's budget minus overruns of earlier dtypes and of this dtype's other stages.
+
+        Dtypes that follow share an overrun equally.
+        """
         if budget.seconds is None or self.job.budget_s is None:
             return budget
         dtypes, history = self.job.dtypes, self.journal.history
@@ -235,14 +242,16 @@ class Task(JobContext):
 
 
 def _shortlist(task: Task) -> dict[str, Kernel]:
-    """Those that earlier searches found; each template's best and the best of those that it began with, since what a
-    template is for may not show alone, for each choice of its unseen tunables; then other tiles, the best of each VLEN
-    in turn."""
+    """The micro-kernels that get blockings.
+
+    First come winners of earlier searches. Then, for each template and each value of its tunables that do not show in a
+    kernel alone, the best kernel and the best of its starting points. Then other tiles, the best at each VLEN in turn.
+    """
     late = [template for template, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
     arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
     ended = [f for f in task.passed(Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
-    chosen_before = {one.template for one in task.sure}  # whose choices those have made
+    chosen_before = {one.template for one in task.sure}  # their winners have settled those tunables
 
     def kind(kernel: Kernel) -> tuple[int | str, ...]:
         name = kernel.template.name
@@ -272,10 +281,10 @@ def _shortlist(task: Task) -> dict[str, Kernel]:
 
 
 def _in_turn(ended: Sequence[Finished], vlens: Sequence[int]) -> list[Kernel]:
-    """Each kernel once: the best at each VLEN, then the second best at each, and so on."""
+    """All kernels: the best at each VLEN, then the second best at each, and so on."""
 
     def ranked(vlen: int) -> list[Finished]:
-        def cost(finished: Finished) -> float:  # up to a factor that all share: the problem grows as the vectors do
+        def cost(finished: Finished) -> float:  # up to a common factor: the problem grows with the vectors
             (samples,) = finished.score.per_problem.values()
             return (finished.score.cost or 0.0) * samples.at(vlen) / samples.value
 
@@ -286,8 +295,7 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int]) -> list[Kernel]:
 
 
 def digest(operator: Operator, target: Target) -> str:
-    """Of everything that is not a template's or a point's and yet makes a trial what it is: platform, primitives,
-    templates."""
+    """Digest of everything else that a trial's result depends on: platform, primitives, the operator's files."""
     platform = asdict(target.platform, dict_factory=as_first_written)
     parts = [json.dumps([platform, target.name], sort_keys=True, default=str).encode()]
     files = [path for folder in operator.templates for path in sorted(folder.iterdir()) if path.is_file()]
@@ -296,5 +304,5 @@ def digest(operator: Operator, target: Target) -> str:
 
 
 def as_first_written(fields: list[tuple[str, object]]) -> dict[str, object]:
-    """A record without fields that came later and say nothing here: journals from before them go on."""
+    """A record without empty fields of ADDED_LATER, so that older journals keep their keys."""
     return {name: value for name, value in fields if value or name not in ADDED_LATER}
