@@ -1,1 +1,1 @@
-"""One candidate by the path of a trial, and what it is held against."""
+"""One trial of a candidate: its calls, its limits, its verdict."""

@@ -1,7 +1,7 @@
-"""What candidates are measured on: the problem of a micro-kernel alone, the inputs of a call, and calls before it.
+"""The calls that candidates are measured on, and bounds on their work.
 
-A tunable may be any number, and the work of rendering, of inputs and of the oracle grows with it: a point is held
-against bounds before anything is done for it.
+A template's tunable may be any number. Rendering, inputs and the oracle take time that grows with it, so a point is
+checked against bounds first.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.target import Target
 
-WARMED = 1e7  # flops up to which a modelled call is preceded by another; larger ones fill the caches several times over
-_TWICE = 1e6  # flops up to which by two: the first call of a library asks the processor, the second goes another way
-MAX_TILE = 1 << 20  # the product of its sides; twice that of the largest in use, on vectors of 1024 bits
-MAX_WORK = 4e9  # arithmetic operations of the problem that a micro-kernel is measured on: seconds of the oracle's time
+WARMED = 1e7  # flops; a smaller modelled call is preceded by a warming call; larger ones fill the caches themselves
+_TWICE = 1e6  # flops; a smaller one by two, since a library's first call also detects the processor
+MAX_TILE = 1 << 20  # elements; twice the largest in use, with vectors of 1024 bits
+MAX_WORK = 4e9  # operations of a micro-kernel's problem; the oracle needs seconds for so many
 
 
 def warming_calls(flops: float, most: float = WARMED) -> int:
-    """How many calls precede a modelled one of so many flops, so that it finds its data and code in the caches."""
+    """Number of warming calls before a modelled call of `flops`, so that caches hold its data and code."""
     return 2 if flops <= _TWICE else int(flops <= most)
 
 
 def micro_problem(operator: Operator, platform: Platform, variant: Variant, vlen: int) -> Problem:
-    """The first stage's problem of a variant at a VLEN (bits; 0: the platform's first)."""
+    """The problem on which a micro-kernel is measured alone. vlen: bits; 0: the platform's first."""
     dtype = variant.kernel.dtype
     full = instantiate.defaults(operator, platform, dtype, variant.point)
     names = {
@@ -45,14 +45,14 @@ def micro_problem(operator: Operator, platform: Platform, variant: Variant, vlen
 
 
 def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
-    """The call that is measured: normal inputs, operands page-aligned at their start."""
+    """The measured call: normal inputs, operands that start on a page."""
     return operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
 
 
 def tile_refusal(operator: Operator, target: Target, variant: Variant) -> Outcome | None:
-    """The refusal of a variant whose micro-tile is empty or too large, at any VLEN; None for all others.
+    """The refusal of a variant whose micro-tile is empty or too large at any VLEN; else None.
 
-    Raises what the operator's own `tile` raises for tunables that it does not know.
+    Raises what the operator's own `tile` raises for unknown tunables.
     """
     point = variant.point
     for vlen in dict.fromkeys((*target.vlens, *target.verify_vlens)):
@@ -68,7 +68,7 @@ def tile_refusal(operator: Operator, target: Target, variant: Variant) -> Outcom
 
 
 def work_refusal(operator: Operator, problem: Problem) -> Outcome | None:
-    """The refusal of a micro-kernel's problem without elements or with too many operations."""
+    """The refusal of a micro-kernel's problem that is empty or has too many operations; else None."""
     if min(map(int, problem.dims.values())) < 1:
         return Outcome(Kind.REFUSED, "bounds", f"it would be measured on {problem.label}, which is empty")
     work = float(operator.reference.work(problem))

@@ -1,4 +1,4 @@
-"""May untrusted kernels run on a target? Only where their processes are confined, or where the user says so."""
+"""Decides whether untrusted kernels may run on a target: only in a jail, or with the user's consent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tensorop.target import Target
 
 
 def missing(target: Target) -> tuple[str, ...]:
-    """What a process on the target lacks of its jail, found by starting one; empty where nothing is.
+    """What a process on the target lacks of its jail, found by starting one; empty if the jail is complete.
 
     Raises JobError, MissingTool and BoardError when none can be built or started.
     """
@@ -25,16 +25,16 @@ def missing(target: Target) -> tuple[str, ...]:
 
 
 def require(job: Job, target: Target) -> str:
-    """Raises UsageError where the job may run a model's kernels and their jail is missing; a remark where it may."""
+    """A remark for the user. Raises UsageError if the job may run untrusted kernels and the jail is missing."""
     if job.author == offline.AUTHOR or target.simulated:
         return ""
     return confined(target, f"--author {job.author} runs kernels that a model wrote", job.unsafe)
 
 
 def confined(target: Target, what: str, unsafe: bool) -> str:
-    """ "" where the target confines its processes, a remark where it does not and that is wanted (`unsafe`).
+    """Empty if the target confines its processes; a remark if it does not and the user accepts that (`unsafe`).
 
-    what: a sentence for the UsageError that is raised where it is not wanted; raises what `missing` raises.
+    what: sentence for the UsageError if the user does not accept it. Raises what `missing` raises.
     """
     lacks = missing(target)
     if not lacks:

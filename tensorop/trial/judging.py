@@ -1,4 +1,4 @@
-"""A new template before the judge: is there a legal point, and does it pass where a trial would take it."""
+"""Tries a new template at a few points, by the path of a trial."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENT = Limit(3600.0, "an hour")
 
 
 def legal(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> Space | Outcome:
-    """The template's legal points for a dtype; the refusal of one that lacks primitives or has no such point."""
+    """The template's legal points for a dtype, or the refusal of one without primitives or points."""
     return barrier.guarded("author", _legal, operator, platform, template, dtype)
 
 
@@ -30,7 +30,7 @@ def _legal(operator: Operator, platform: Platform, template: KernelTemplate, dty
     try:
         space = instantiate.micro_space(platform, template, dtype)
         prior.first(platform, template, dtype, space)
-        with contextlib.suppress(JobError):  # a tile that no blocking fits has lost
+        with contextlib.suppress(JobError):  # no blocking fits its tile
             instantiate.blocking_space(operator, platform, Kernel(template, dtype, space.at(0)))
     except TensoropError as error:
         return Outcome(Kind.REFUSED, "author", str(error))
@@ -38,12 +38,12 @@ def _legal(operator: Operator, platform: Platform, template: KernelTemplate, dty
 
 
 def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, ...]:
-    """A template's own seed configurations, then points spread over its space, as many as `count`."""
+    """`count` points: the template's seed configurations, then points spread over its space."""
     own = seeds.named(seeds.own(template, space), template, space)
     others = [space.at(index) for index in spread(space, count)]
     return tuple(dict.fromkeys([*own, *others]))[:count]
 
 
 def spread(space: Space, count: int) -> list[int]:
-    """Numbers of so many points, evenly over the space; fewer where it has fewer."""
+    """Numbers of `count` points, evenly over the space; fewer in a smaller space."""
     return sorted({space.size * i // count for i in range(count)})

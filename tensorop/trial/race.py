@@ -1,11 +1,10 @@
-"""Racing: every trial is measured on its cheapest problems first, and only those among the best there on further ones.
+"""Racing: a trial is measured on its cheapest problems first, and on the others only if it is among the best.
 
-Trials of one kernel template race each other. A race has halts, by shares of the whole work. Who comes to one goes on
-where it is among the best of those that came there before: a third of them goes on, each VLEN's best in equal parts,
-for a variant that serves one VLEN alone is not to be lost. What is exempt, since cheap problems may hide what it is
-for, goes on unless it is far behind the trials of all templates, and so does the first of a template. What falls out
-costs, for the tuner, what its problems say times what those that were measured on all of them cost beyond
-theirs.
+Trials of one kernel template race each other. A race has halts, at shares of the whole work. At a halt, a trial goes on
+if it is in the best third of the earlier trials that reached it. Each VLEN contributes its best in equal parts, so that
+a variant for one VLEN alone is kept. An exempt trial, and the first of a template, goes on unless it is far behind the
+trials of all templates. The tuner gets an extrapolated cost for a dropped trial: its cost so far, times the ratio of
+complete trials' whole cost to their cost at that halt.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from tensorop.measure import statistics
 from tensorop.model.trial import Finished, Rung, Samples
 
-HALTS = (0.01, 0.06)  # of the work of all problems, at most
-PART = 3  # one of so many goes on from a halt, of all VLENs together
-HOPELESS = 4.0  # times the least cost of all, at every VLEN: what is exempt goes on below
+HALTS = (0.01, 0.06)  # halts, as shares of the work of all problems
+PART = 3  # one in so many goes on from a halt, over all VLENs
+HOPELESS = 4.0  # an exempt trial is dropped above this factor of the least cost, at every VLEN
 
 
 def halts(work: Sequence[float]) -> tuple[int, ...]:
-    """After how many problems trials halt. work: of each, the cheapest first."""
+    """Numbers of problems after which trials halt. work: flops of each problem, the cheapest first."""
     shares = [sum(work[: i + 1]) / sum(work) for i in range(len(work))]
     counts = (sum(share <= most for share in shares) for most in HALTS)
     return tuple(dict.fromkeys(count for count in counts if 0 < count < len(work)))
@@ -31,16 +30,19 @@ def halts(work: Sequence[float]) -> tuple[int, ...]:
 def rungs(
     alike: Sequence[Finished], ended: Sequence[Finished], exempt: bool, work: Mapping[str, float], vlens: Sequence[int]
 ) -> tuple[Rung, ...]:
-    """What the next trial has to reach, by the trials so far; nothing while none was measured on all problems.
+    """The halts of the next trial, with the cost that it must reach at each.
 
-    alike: those of its template, with which it races; ended: all; work: by label, in the order in which they are
-    measured; exempt: falls out only where it is HOPELESS, as it does while none alike was measured on all problems.
+    There is no cost to reach until a trial was measured on all problems.
+
+    alike: trials of the same template; ended: all trials
+    exempt: drop the trial only if it is HOPELESS; holds for all until a trial of the template was measured completely
+    work: problem -> flops, in the order of measurement
     """
     passed, whole = _passed(alike, work)
     if exempt or not whole:
         exempt = True
         passed, whole = _passed(ended, work)
-    if not whole:  # it halts all the same: what is counted after it finds no other traces of what was before
+    if not whole:  # it halts all the same, so that later counts find the caches in the same state
         return tuple(Rung(count) for count in halts(list(work.values())))
     made = []
     for count in halts(list(work.values())):
@@ -57,18 +59,18 @@ def rungs(
 def _passed(
     ended: Sequence[Finished], work: Mapping[str, float]
 ) -> tuple[list[Mapping[str, Samples]], list[Mapping[str, Samples]]]:
-    """The figures of those that passed, and of those that were measured on all problems."""
+    """Costs of trials that passed, and of those among them that were measured on all problems."""
     passed = [finished.score.per_problem for finished in ended if finished.outcome.ok]
     return passed, [found for found in passed if len(found) == len(work)]
 
 
 def goes_on(rung: Rung, found: Mapping[str, Samples], work: Mapping[str, float]) -> bool:
-    """Whether a trial with these figures is measured on further problems."""
+    """Whether a trial with these costs is measured on further problems."""
     return not rung.bars or any(cost(found, work, vlen) <= bar for vlen, bar in rung.bars)
 
 
 def cost(found: Mapping[str, Samples], work: Mapping[str, float], vlen: int) -> float:
-    """The geometric mean for 1000 operations, at a VLEN."""
+    """Geometric mean of the cost for 1000 operations, at a VLEN."""
     return statistics.geomean(1e3 * samples.at(vlen) / work[name] for name, samples in found.items())
 
 
@@ -77,5 +79,5 @@ def _mean(found: Mapping[str, Samples], work: Mapping[str, float]) -> float:
 
 
 def score(found: Mapping[str, Samples], work: Mapping[str, float], rung: Rung | None = None) -> float:
-    """What the tuner is told of these figures. rung: where the trial fell out."""
+    """The cost for the tuner. rung: the halt at which the trial was dropped."""
     return _mean(found, work) * (rung.beyond if rung else 1.0)

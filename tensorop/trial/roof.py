@@ -1,4 +1,4 @@
-"""What no call can be faster than: the peak of its core's multiply-adds, and what memory delivers."""
+"""Lower bounds on a call's cost: the core's peak of multiply-adds, and the memory bandwidth."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.target import Target
 
 MARGIN = 1.1
-MEASURED = ("f32", "f64")  # dtypes whose peak is measured or modelled; others have instructions of their own
+MEASURED = ("f32", "f64")  # dtypes whose peak is measured or modelled; others use special instructions
 
 
 @dataclass
 class Roof:
-    """Peaks of a target, found when they are first asked for; flops of a core in a unit of the target's cost."""
+    """Peaks of a target, measured at first use: flops of one core in a unit of the target's cost."""
 
     target: Target
     _peaks: dict[tuple[str, int], float] = field(default_factory=dict)
-    _cache: int | None = None  # bytes of the last one
-    _memory: float | None = None  # bytes that are read from memory in a unit of cost
+    _cache: int | None = None  # bytes of the last-level cache
+    _memory: float | None = None  # bytes read from memory in a unit of cost
 
     def impossible(
         self, operator: Operator, problem: Problem, samples: Samples, vlen: int = 0, threads: int = 1
     ) -> Outcome | None:
-        """An outcome when a call of the problem cost less than its operations or its operands allow: a fault of the
-        measurement or a cheat, whatever the outputs were. vlen: bits, under a model.
+        """The outcome for a cost below what the call's operations or operands allow; else None.
 
-        A peak may have been measured on a busy machine: before there is an outcome it is measured anew.
+        Such a cost is a measurement fault or a cheat, whatever the outputs were. The peak may have been measured on a
+        busy machine, so it is measured again first. vlen: bits, under a model
         """
         key = problem.dtype, vlen
         least = self._least(operator, problem, vlen, threads)
@@ -44,7 +44,7 @@ class Roof:
         return Outcome(Kind.IMPOSSIBLE, "measure", f"{problem.label}: {message}")
 
     def peak(self, dtype: str, vlen: int = 0) -> float:
-        """Flops of one core in a unit of the target's cost; 0 where it cannot be told. vlen: bits, under a model."""
+        """Flops of one core in a unit of the target's cost; 0 if unknown. vlen: bits, under a model."""
         if (key := (dtype, vlen)) not in self._peaks:
             self._peaks[key] = self._target_peak(dtype, vlen)
         return self._peaks[key]
@@ -54,7 +54,7 @@ class Roof:
         return statistics.bound([self.peak(dtype, vlen) for vlen in vlens])
 
     def _least(self, operator: Operator, problem: Problem, vlen: int, threads: int) -> float:
-        """The least cost that is to be believed."""
+        """The least credible cost."""
         peak = self.peak(problem.dtype, vlen)
         work, traffic = float(operator.reference.work(problem)), float(operator.reference.traffic(problem))
         by_peak = work / peak if peak else 0.0
@@ -64,7 +64,7 @@ class Roof:
         return self.target.peak(dtype, vlen, fresh) if dtype in MEASURED else 0.0
 
     def _by_memory(self, traffic: float) -> float:
-        """The cost of reading what does not fit in the last cache."""
+        """The cost of reading the operands beyond the last-level cache."""
         if self._cache is None:
             self._cache = self.target.last_cache()
         if not self._cache or traffic <= 2 * self._cache:

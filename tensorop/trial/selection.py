@@ -1,4 +1,4 @@
-"""The few variants that do best together."""
+"""Selects the few variants that are best together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-LEAST, MOST = 4, 12  # variants that a library may carry
-# a further variant must take this share off the geometric mean: each is measured on every probe, and one that hardly
-# differs from another is chosen by error
+LEAST, MOST = 4, 12  # variants in a library
+# Least gain in geometric mean of a further variant. Each one is measured on every probe, and near equals are confused.
 WORTH = 0.003
 
 P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
@@ -21,12 +20,12 @@ def choose(
     least: int = LEAST,
     most: int = MOST,
 ) -> list[str]:
-    """Greedy forward selection: each next variant is the one that lowers the geomean of the best cost most.
+    """Greedy forward selection: each next variant lowers the geometric mean of the best costs most.
 
-    A problem that a candidate did not run is one it cannot serve. At least `least` are kept when there
-    are that many, so that the dispatch has something to choose from; ties go to the earlier candidate.
+    A candidate cannot serve a problem that it did not run. At least `least` variants are kept, so that the dispatch
+    has a choice; ties go to the earlier candidate.
 
-    weights: of problems in the mean, 1 where nothing is said.
+    weights: weight of a problem in the mean; by default 1
     """
     weights = weights or {}
     problems = sorted({problem for row in costs.values() for problem in row})

@@ -1,6 +1,7 @@
-"""One trial from end to end: render, gate, build, verify, measure. What fails is an outcome, never an error.
+"""One trial from end to end: render, gate, build, verify, measure. A failure is an outcome, never an exception.
 
-`side_by_side` and `carry_out` keep trials within their time limits; `Evaluator` has the two steps of each.
+`side_by_side` and `carry_out` keep trials within their time limits. `Evaluator` has the two steps of a trial: build,
+then verify and measure.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from tensorop.verify.subject import Subject
 OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
 COMPILE_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 30.0
-FIRST_S = 60.0  # of a trial, while nothing is known of others
+FIRST_S = 60.0  # time limit of the first trials
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,17 +56,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Limit:
-    """What one trial may take, in seconds, and how that came about."""
+    """The time limit of a trial in seconds, and its reason."""
 
     seconds: float
     why: str
 
 
 def side_by_side(evaluate: Evaluator, jobs: int, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult]:
-    """What each trial comes to, in the order of the trials, whichever is ready first. `jobs` build at once.
+    """Runs trials and yields their results in the same order. `jobs` of them build at once.
 
-    Timings do not overlap on one clock: the trials are built together, then measured one after the other, or one on
-    each machine. Where measuring disturbs nothing, whole trials run side by side.
+    On a clock, the trials are built together, then measured one after the other (or one on each machine). On other
+    targets whole trials run side by side.
     """
     if evaluate.target.side_by_side:
         with _threads(jobs) as pool:
@@ -91,12 +92,12 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def carry_out(evaluate: Evaluator, trial: Trial, limit: Limit) -> TrialResult:
-    """One trial: both steps."""
+    """Runs both steps of one trial."""
     return measure(evaluate, trial, limit, *prepare(evaluate, trial, limit))
 
 
 def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared | TrialResult, float]:
-    """What there is to measure, or how the trial failed, and the seconds that took."""
+    """Builds a trial: the program to measure or the failure, and the seconds that it took."""
     began = time.monotonic()
     found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
     used = time.monotonic() - began
@@ -106,7 +107,7 @@ def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared |
 def measure(
     evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared | TrialResult, used: float
 ) -> TrialResult:
-    """How the trial went. used: of the limit, in seconds."""
+    """Verifies and measures a built trial. used: seconds of the limit that are spent."""
     if isinstance(prepared, TrialResult):
         return prepared
     began = time.monotonic()
@@ -120,10 +121,10 @@ def _failed(outcome: Outcome, **seconds: float) -> TrialResult:
 
 
 def in_time(where: str, limit: Limit, used: float, call: Callable[P, T], *args: P.args, **how: P.kwargs) -> T | Outcome:
-    """A step of a trial as `guarded`, in what of its limit is not `used` (seconds).
+    """Runs a step of a trial within the rest of its limit, as `guarded`. used: seconds that are spent.
 
-    What failed after one of its processes ran into the limit is TIMEOUT, also where it would have ended the job; a
-    target that went away stays LOST.
+    A failure after a process ran into the limit is TIMEOUT, even if it would have ended the job. An unreachable target
+    stays LOST.
     """
     found: T | Outcome
     with deadline.within(max(0.0, limit.seconds - used)) as end:
@@ -142,7 +143,7 @@ def in_time(where: str, limit: Limit, used: float, call: Callable[P, T], *args: 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A built candidate, ready to be judged."""
+    """A built candidate, ready for verification."""
 
     program: Path
     seconds: Mapping[str, float]
@@ -151,17 +152,19 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """The steps of one stage's trials. A failing candidate is an outcome, never an exception."""
+    """Builds, verifies and measures the trials of one stage. A failing candidate is an outcome, never an exception."""
 
     operator: Operator
     target: Target
     run: StageRun
-    work: Path  # folder for candidates, which are not kept in the user's cache
-    texts: Texts = field(default_factory=Texts)  # the job's kernels
-    built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)  # by the id of a variant as it is built
-    inputs: dict[str, Call] = field(default_factory=dict)  # measured calls by problem, without workspace
-    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # of a single call that is judged
-    specialised: dict[int, Evaluator] = field(default_factory=dict)  # by VLEN, for kernels that are written for it
+    work: Path  # folder for candidates' files
+    texts: Texts = field(default_factory=Texts)  # C of the job's kernels
+    built: dict[str, tuple[Artifact, KernelText]] = field(
+        default_factory=dict
+    )  # by the id of the variant without run-time parameters
+    inputs: dict[str, Call] = field(default_factory=dict)  # problem -> measured call, without workspace
+    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # time limit of one verified call
+    specialised: dict[int, Evaluator] = field(default_factory=dict)  # VLEN -> evaluator of kernels for that VLEN alone
     _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     @functools.cached_property
@@ -174,7 +177,7 @@ class Evaluator:
 
     @property
     def _micro(self) -> bool:
-        """Whether micro-kernels are measured alone."""
+        """Whether this stage measures micro-kernels alone."""
         return self.run.stage is Stage.MICRO
 
     def _micro_problem(self, variant: Variant, vlen: int) -> Problem:
@@ -216,7 +219,7 @@ class Evaluator:
         return Prepared(built.path, clock.lap("build"), text)
 
     def _beyond(self, variant: Variant) -> Outcome | None:
-        """The refusal of a variant that asks too much of renderer and judge."""
+        """The refusal of a variant that needs too much work to render or to verify; else None."""
         found = tile_refusal(self.operator, self.target, variant)
         if found is None and self._micro:
             problems = (self._micro_problem(variant, vlen) for vlen in self.target.vlens)
@@ -224,19 +227,21 @@ class Evaluator:
         return found
 
     def _source(self, variant: Variant) -> tuple[Source, KernelText] | Outcome:
-        """The C of a candidate around its kernel's text, once the gate has read that; raises RenderError."""
+        """The C of a candidate around its kernel's text, which the gate has passed. Raises RenderError."""
         platform = self.target.platform
         text = self.texts.kernel(self.operator, platform, variant)
         if isinstance(text, Outcome):
             return text
-        # alone a kernel is measured on whole vectors; an edge kernel takes as long to compile, so what goes on has one
+        # alone, a kernel sees whole vectors only, so its edge kernel need not be compiled
         shown = replace(text, edge="") if self._micro else text
         alone = bool(self._kernel_cases(variant, self.target.vlens[0]))
         return instantiate.candidate(self.operator, platform, variant, shown, alone), text
 
     def _kernel_cases(self, variant: Variant, vlen: int) -> Sequence[Case]:
-        """Of a micro-kernel of our own, which is built and judged without the loops around it, since these take longer
-        to compile; what goes on is judged within them. None for any other, or where the operator has no such grid."""
+        """The grid of a shipped micro-kernel alone, which is built without the driver to save compile time.
+
+        It is verified with the driver when it gets blockings. Empty for other kernels, or without such a grid.
+        """
         if not self._micro or variant.template.author != offline.AUTHOR:
             return ()
         platform = self.target.platform
@@ -246,7 +251,7 @@ class Evaluator:
         return self.operator.reference.kernel_grid(self.run.dtype, full, lanes, reads, masked, self.run.seed.stream(0))
 
     def measure(self, trial: Trial, prepared: Prepared) -> TrialResult:
-        """Verifies on the quick grid, then measures where nothing is wrong. A board that stays away: LOST."""
+        """Verifies on the quick grid, then measures. An unreachable board gives LOST."""
         clock = StageClock(prepared.seconds)
         try:
             with self.target.one() as target:
@@ -265,7 +270,7 @@ class Evaluator:
         subject = self.subject(variant, prepared.program, ITS_TILES if alone[vlens[0]] else OPERATOR)
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
-        # micro-kernels are many, and those that go on are verified at every VLEN with their blockings
+        # one VLEN at a time is enough here: with their blockings they are verified at every VLEN
         cases = (grid.dealt if self._micro else grid.quick)(self.operator, self.run.dtype, tiles)
         if alone[vlens[0]]:
             cases = grid.in_turn(lambda vlen, _: alone[vlen], vlens)
@@ -276,7 +281,7 @@ class Evaluator:
         return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
 
     def subject(self, variant: Variant, program: Path, entry: Entry = OPERATOR) -> Subject:
-        """A candidate as it is called when it is judged."""
+        """The candidate's session for verification."""
         full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         return Subject(
             self.target.runner,
@@ -291,7 +296,7 @@ class Evaluator:
     def _score(
         self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: StageClock
     ) -> TrialResult:
-        """Of the trial's problems, halt by halt of its race."""
+        """Measures the trial's problems, halt by halt of its race."""
         problems = self._problems(trial.variant)
         work = {p.label: float(self.operator.reference.work(p)) for p in problems}
         found: dict[str, Samples] = {}
@@ -338,10 +343,10 @@ class Evaluator:
     def _impossible(
         self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]
     ) -> Outcome | None:
-        """The first figure that cannot be."""
+        """The first cost below the lower bound, as an outcome."""
         for problem, by_vlen in zip(problems, measured, strict=True):
             for vlen, samples in by_vlen.items():
-                if self._micro:  # it grows as the vectors do
+                if self._micro:  # the problem grows with the vectors
                     problem = self._micro_problem(variant, vlen)
                 outcome = self.roof.impossible(self.operator, problem, samples, vlen)
                 if outcome is not None:
@@ -351,19 +356,19 @@ class Evaluator:
     def _judge(
         self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[CallOutput, ...]
     ) -> Outcome:
-        """Of what timed calls left. A micro-kernel reads operands as packing leaves them, which no oracle does."""
+        """Checks outputs of timed calls; not of a micro-kernel alone, since the oracle reads no packed operands."""
         if self._micro:
             return consistent(left)
         return self.answers.judge_all(problem, self._call(problem, variant, full, vlen), left)
 
     def _problems(self, variant: Variant) -> tuple[Problem, ...]:
-        """The blocking stage's problems, or the one the operator gives its micro-kernel at this point."""
+        """The stage's problems, or the micro-kernel's own problem at this point."""
         return (self._micro_problem(variant, 0),) if self._micro else self.run.problems
 
     def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
         if self._micro:
             problem = self._micro_problem(variant, vlen)
-        with self._making:  # the numbers are the same for all candidates, and making them takes as long as measuring
+        with self._making:  # all candidates share the inputs, which take as long to make as to measure
             call = self.inputs.get(problem.label) or self._input(problem)
             self.inputs[problem.label] = call
         elements = self._workspace(variant, full, problem, vlen)
@@ -372,11 +377,11 @@ class Evaluator:
         return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
 
     def _input(self, problem: Problem) -> Call:
-        """A measured call without workspace."""
+        """The measured call of a problem, without workspace."""
         call, reference = measured_call(self.operator, problem, self.run.seed, 0), self.operator.reference
         if not self.target.deterministic:
             call = reference.alternated(problem, call, self.run.seed.stream(4))
-        elif not self._micro:  # whose product is none of these operands
+        elif not self._micro:  # its expected output is not computed from these operands
             call = reference.counted(problem, call, self.run.seed.stream(4))
         if self._micro and self._formats.widened:
             call = reference.packed_operands(call, self._formats.compute, self.run.seed.stream(2))
@@ -387,7 +392,7 @@ class Evaluator:
         return self.target.platform.formats(self.run.dtype)
 
     def _more(self, full: Point) -> tuple[int, ...]:
-        """What a candidate takes with each call."""
+        """Run-time parameters of a candidate's calls."""
         return tuple(int(full[name]) for name in self.operator.runtime)
 
     def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:

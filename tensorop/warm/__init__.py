@@ -1,1 +1,1 @@
-"""Where a search begins: what earlier ones found, read from journals and files of winners."""
+"""Warm start: winners of earlier searches, read from journals and winners files."""

@@ -1,7 +1,7 @@
-"""What earlier searches found, as `--warm-start` names it: journals, files of winners, folders of such.
+"""Reads what `--warm-start` names: journals, winners files, and folders of them.
 
-A file of winners has a line for each variant, the best first. Its first line says where they come from and how many
-follow. Shipped ones and those of plug-in folders are `platforms/winners/*.jsonl`.
+A winners file has a line for each variant, the best first. Its first line says where they come from and how many
+follow. The shipped ones, and those of plug-in folders, are `platforms/winners/*.jsonl`.
 
     {"schema": 1, "event": "winners", "platform", "tensorop", "date", "made", "lines"}
     {"schema": 1, "event": "winner", "operator", "dtype", "template", "point": {...}}
@@ -27,7 +27,7 @@ from tensorop.store.history import History
 from tensorop.store.records import point_of
 from tensorop.trial import selection
 
-AUTO, NONE = "auto", "none"  # wishes; any other is a path
+AUTO, NONE = "auto", "none"  # words of `--warm-start`; any other value is a path
 SCHEMA = 1
 FOLDER = "winners"
 MOST = 4096  # lines of a file
@@ -36,18 +36,20 @@ _HEAD = ("platform", "tensorop", "date", "made")
 
 @dataclass(frozen=True)
 class WarmSource:
-    """A journal or a file of winners, read."""
+    """The content of a journal or a winners file."""
 
     path: Path
-    name: str  # as the user reads it
+    name: str  # its name for the user
     platform: str
-    known: Mapping[tuple[str, str], Sequence[StartPoint]]  # by operator and dtype, the best first
+    known: Mapping[tuple[str, str], Sequence[StartPoint]]  # (operator, dtype) -> variants, the best first
     remark: str = ""  # a warning about the file
 
 
 def read(job: Job) -> tuple[list[WarmSource], list[str]]:
-    """What the job's `warm_start` names, and a sentence for each file that is of no use. Raises UsageError for a path
-    that does not exist."""
+    """The sources that the job's `warm_start` names, and a warning for each useless file.
+
+    Raises UsageError for a path that does not exist.
+    """
     found, remarks = [], []
     for path in _files(job):
         try:
@@ -63,7 +65,7 @@ def read(job: Job) -> tuple[list[WarmSource], list[str]]:
 
 
 def of_history(history: History) -> dict[tuple[str, str], list[StartPoint]]:
-    """A journal's best variants: of each dtype the few that do best together, and the best on the smallest problems."""
+    """A journal's best variants: for each dtype the few that are best together, and the best direct variant."""
     operator = str(history.facts["operator"])
     found = {}
     for dtype in history.dtypes:
@@ -116,7 +118,7 @@ def _journal(path: Path) -> WarmSource:
 
 
 def read_winners(path: Path) -> WarmSource:
-    """A file of winners. Raises UsageError with file, place and what was expected."""
+    """Reads a winners file. Raises UsageError with file, place and what was expected."""
     try:
         lines = files.plain(path, files.LINES).split(b"\n")
     except OSError as error:
@@ -125,7 +127,7 @@ def read_winners(path: Path) -> WarmSource:
         raise UsageError(f"{path} has {len(lines)} lines; expected a journal, or a file of at most {MOST} winners")
     known: dict[tuple[str, str], list[StartPoint]] = {}
     head: dict[str, Any] = {}
-    for number, line in enumerate(lines[:-1], 1):  # what follows the last newline was cut
+    for number, line in enumerate(lines[:-1], 1):  # a line without its newline was cut off
         if not line.strip():
             continue
         try:
@@ -152,7 +154,7 @@ def read_winners(path: Path) -> WarmSource:
 
 
 def winner_lines(head: Mapping[str, str], known: Mapping[tuple[str, str], Sequence[StartPoint]]) -> Iterator[str]:
-    """The lines of a file of winners."""
+    """The lines of a winners file."""
     yield json.dumps({"schema": SCHEMA, "event": "winners", **head, "lines": sum(map(len, known.values()))})
     for (operator, dtype), of in known.items():
         for one in of:

@@ -1,4 +1,4 @@
-"""Where a search begins by what earlier ones found."""
+"""Chooses the starting points of a search from earlier searches' winners."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from tensorop.store.history import History
 from tensorop.store.records import point_of
 from tensorop.warm.reading import AUTO, NONE, WarmSource
 
-NOTE = "warm start"  # of a journal: what its run began with
-MOST = 12  # variants of a dtype that are tried however little time there is
+NOTE = "warm start"  # journal note: the starting points of the run
+MOST = 12  # variants of a dtype that are tried even without time
 
 
 def nearest(
     sources: Iterable[WarmSource], job: Job, operator: Operator, platform: Platform, dtype: str
 ) -> list[WarmSource]:
-    """Those whose whole variants are of this operator, dtype and platform, or else of the nearest of its ancestors, or
-    else the one of the platform most like it that has its primitives; of files that the user names all."""
+    """The sources whose complete variants are used.
+
+    These are the sources of this operator, dtype and platform; else of its nearest ancestor; else of the most similar
+    platform with the same primitives. Files that the user names are all used.
+    """
     whole = [s for s in sources if any(is_whole(k, operator) for k in s.known.get((operator.name, dtype), ()))]
     if job.warm_start not in (AUTO, NONE):
         return whole
@@ -42,7 +45,7 @@ def nearest(
 
 
 def surely(sources: Sequence[WarmSource], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
-    """How many variants a dtype's search is to try however little time there is."""
+    """Number of variants that a dtype's search tries even without time."""
     near = nearest(sources, job, operator, platform, dtype)
     return min(MOST, sum(len(source.known[operator.name, dtype]) for source in near))
 
@@ -50,9 +53,9 @@ def surely(sources: Sequence[WarmSource], job: Job, operator: Operator, platform
 def begin(
     sources: Sequence[WarmSource], job: Job, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate]
 ) -> tuple[dict[str, WarmStart], list[str], list[str]]:
-    """By dtype where its search begins; a sentence for what is used, and for each file of the user that is not.
+    """Dtype -> starting points; and a line for the user about used sources and each unused file.
 
-    What another platform or dtype found and is not legal here is taken to the nearest legal point.
+    A winner of another platform or dtype that is not legal here is moved to the nearest legal point.
     """
     by_dtype, used, unused = {}, [], {source.path: source for source in sources}
     for dtype in job.dtypes:
@@ -86,7 +89,7 @@ def begin(
 
 
 def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, object]:
-    """For the journal, which a run that goes on begins by."""
+    """The starting points as a journal note, which a resumed run reads."""
 
     def plain(of: Iterable[StartPoint]) -> list[object]:
         return [[known.template, dict(known.point)] for known in of]
@@ -95,7 +98,7 @@ def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, object]:
 
 
 def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
-    """What a run that goes on began with; None where it had not begun. Raises JobError for a note that is none."""
+    """The starting points of a resumed run; None for a new run. Raises JobError for a damaged note."""
     noted = [data for name, data in history.notes if name == NOTE]
 
     def known(of: Iterable[Any]) -> tuple[StartPoint, ...]:
@@ -109,15 +112,14 @@ def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
 
 
 def _operators(operator: Operator) -> list[str]:
-    """Those whose templates serve it."""
+    """The winners whose templates exist here."""
     return [folder.name for folder in operator.templates]
 
 
 def _ranked(
     sources: Sequence[WarmSource], near: Sequence[WarmSource], job: Job, platform: Platform, dtype: str
 ) -> list[tuple[WarmSource, str]]:
-    """Other sources and dtypes, those first that are most like what is searched; of files that the user names that
-    dtype alone."""
+    """Other sources and dtypes, the most similar first; of files that the user names, the same dtype only."""
     pairs = [(source, of) for source in sources for of in dict.fromkeys(of for _, of in source.known)]
     if job.warm_start != AUTO:
         return [(source, of) for source, of in pairs if of == dtype and source not in near]
@@ -132,7 +134,7 @@ def _ranked(
 
 
 def _unlike(source: WarmSource, job: Job, platform: Platform) -> tuple[bool, float, float]:
-    """How far a source's platform is from this one: other primitives, octaves of vector length, octaves of caches."""
+    """Distance of a source's platform: other primitives, then octaves of vector length, then of cache sizes."""
     try:
         other = platforms.load(source.platform, job.plugins)
     except TensoropError:
@@ -155,12 +157,12 @@ def _unused(source: WarmSource, job: Job, operator: Operator, platform: Platform
 
 
 def is_whole(known: StartPoint, operator: Operator) -> bool:
-    """Whether it says how the operator is blocked, or needs not say it."""
+    """Whether the winner has a complete blocking, or needs none."""
     return any(name in known.point for name in operator.blocking.values)
 
 
 class _Fit:
-    """Variants that others found as legal ones of one platform and dtype."""
+    """Adapts winners of other searches to one platform and dtype."""
 
     def __init__(self, operator: Operator, platform: Platform, templates: Sequence[KernelTemplate], dtype: str) -> None:
         self._operator, self._platform, self._dtype = operator, platform, dtype
@@ -168,8 +170,10 @@ class _Fit:
         self._spaces: dict[str, Space | None] = {}
 
     def of(self, known: StartPoint, scaled: bool, whole: bool) -> StartPoint | None:
-        """The variant itself where its configuration is legal; where it is not and may be scaled the nearest legal one,
-        with its blocking where that is asked for as a whole."""
+        """The variant if its configuration is legal; else, if it may be scaled, the nearest legal one.
+
+        A complete variant (`whole`) keeps its blocking.
+        """
         template, space = self._templates.get(known.template), self._space(known.template)
         if template is None or space is None:
             return None
@@ -183,7 +187,7 @@ class _Fit:
         try:
             kernel = Kernel(template, self._dtype, point)
             blocks = instantiate.blocking_space(self._operator, self._platform, kernel).nearest(known.point)
-        except TensoropError:  # a tile that no blocking fits
+        except TensoropError:  # no blocking fits the tile
             return None
         return StartPoint(template.name, Point.of({**point, **blocks}))
 
@@ -191,6 +195,6 @@ class _Fit:
         if template in self._templates and template not in self._spaces:
             try:
                 self._spaces[template] = instantiate.micro_space(self._platform, self._templates[template], self._dtype)
-            except TensoropError:  # no point of it is legal here
+            except TensoropError:  # the template has no legal point here
                 self._spaces[template] = None
         return self._spaces.get(template)
