@@ -9,8 +9,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 PAGE = (TESTS.parent / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
 NAMED = re.compile(r"`((?:attacks|compiler|emulator|nothing)/test_\w+\.py)(?:::(\w+))?`")
-# Tables that promise nothing: whom tensorop trusts, and what a run of benchmarks/attack_run.py ended with.
-NO_PROMISES = ("| trusted | not trusted |", "| outcomes, as root and as user 4242 alike | native | neon | rvv |")
+NO_PROMISES = "| trusted | not trusted |"  # the table that promises nothing
 
 
 def tables(page: str) -> list[list[str]]:
@@ -33,14 +32,17 @@ def test_each_test_that_the_page_names_exists() -> None:
 
 
 def test_each_row_of_a_table_names_its_test() -> None:
-    assert len(tables(PAGE)) > 10
+    assert len(tables(PAGE)) > 8
     for head, _, *rows in tables(PAGE):
-        if head not in NO_PROMISES:
+        if head != NO_PROMISES:
             assert head.endswith("| test |"), head
             assert [row for row in rows if not NAMED.search(row.split("|")[-2])] == []
 
 
-def test_the_page_begins_with_five_rows_of_promises() -> None:
-    title, blank, head, _, *rows = PAGE.splitlines()[:10]
-    assert (title[:2], blank, head) == ("# ", "", "| where | promised | not promised | test |")
-    assert [row.startswith("| ") for row in rows] == [True] * 5 + [False]
+def test_the_page_begins_with_a_short_answer_and_five_rows_of_promises() -> None:
+    title, _, rest = PAGE.partition("\n")
+    answer, _, _ = rest.partition("\n| ")
+    assert title == "# Security"
+    assert re.findall(r"^\d", answer, re.MULTILINE) == list("12345")
+    head, _, *rows = tables(PAGE)[0]
+    assert (head, len(rows)) == ("| target | untrusted kernels | promised | not promised | test |", 5)
