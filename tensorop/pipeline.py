@@ -181,7 +181,7 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
     every = [*templates, *([direct] if direct else [])]
     journal.history.trust(every)
     begun = yield from _warm(whole, every, sources)
-    return replace(whole, templates=templates, warm=begun)
+    return replace(whole, templates=templates, revise=authoring.reviser(job, operator, target), warm=begun)
 
 
 def _seed(job: Job, journal: Journal) -> Seed:

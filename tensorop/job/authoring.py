@@ -34,6 +34,7 @@ from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
+from tensorop.search.arms import Revise
 from tensorop.settings import Settings
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
@@ -62,9 +63,9 @@ class JobAuthor:
         names = {template.name for template in own}
         for name in sorted(offline.files(operator.folder, operator.added).keys() - names):
             yield Note(f"template '{name}' says what another says: left out")
-        kept = _kept(journal)
-        for template in kept:
+        for template in _of_authors(journal):
             _require_sound(template, journal)
+        kept = _kept(journal)
         if job.author == "offline" or kept:
             return (*own, *kept)
         yield Phase("author", f"{job.author} writes up to {TEMPLATES} templates beside the {len(own)} there are")
@@ -118,9 +119,19 @@ class JobAuthor:
         return live(brief, environment, self.work, limits, seed=job.seed)
 
 
-def _kept(journal: Journal) -> tuple[KernelTemplate, ...]:
+def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
+    """What brings templates between the trials of a search, by what these told; no author does so far."""
+    return None
+
+
+def _of_authors(journal: Journal) -> list[KernelTemplate]:
     """Those of earlier runs that are no operator's own."""
-    return tuple(one for one in journal.history.templates.values() if one.author not in offline.AUTHORS)
+    return [one for one in journal.history.templates.values() if one.author not in offline.AUTHORS]
+
+
+def _kept(journal: Journal) -> tuple[KernelTemplate, ...]:
+    """Those that are there from the start; later ones join where they did."""
+    return tuple(one for one in _of_authors(journal) if one.digest not in journal.history.late)
 
 
 def _require_sound(template: KernelTemplate, journal: Journal) -> None:

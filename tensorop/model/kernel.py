@@ -56,6 +56,7 @@ class KernelTemplate:
     unseen: tuple[str, ...] = ()
     seed_configurations: tuple[Point, ...] = ()  # points, or parts of them, to try first; they change no result
     prior: Prior | None = None  # where searches begin that know of no earlier one
+    parent: str = ""  # the digest of the template that it was made of; no part of its own
     # Of a device's kernel: name -> expression over tunables, the layout, the device and facts before it.
     facts: Mapping[str, str] = field(default_factory=dict)
     model: Mapping[str, str] = field(default_factory=dict)  # likewise of a call's dims; the last is the cost

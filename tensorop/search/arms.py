@@ -1,4 +1,4 @@
-"""A bandit that spreads a search's budget over arms: one arm for each template or kernel.
+"""A bandit that spreads a search's budget over arms: one arm for each template or kernel. Arms may be added later.
 
 Every arm first gets a few trials. Then the arm with the highest index is next, in the manner of UCB1 (Auer,
 Cesa-Bianchi, Fischer 2002). The index is the logarithm of (best cost of all / best cost of the arm), plus a bonus that
@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from tensorop.model.kernel import Kernel
+from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.point import Point
+from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Kind
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
+from tensorop.store.journal import Journal
 from tensorop.trial.trial import FIRST_S, Limit
 
 FLOOR = 4
@@ -27,6 +29,10 @@ FAILURE = 2.0  # an arm without a passed trial counts as this factor over the be
 FACTOR = 10.0  # time limit of a trial: times the median of passed ones
 LEAST_S = 10.0  # shortest time limit; a busy machine, or the one trial that builds for several, takes longer
 STRIKES = 2  # timeouts after which a template gets no further trials
+
+# Writes further templates: (dtype, trials so far in their order) -> the templates that are ready. They have passed the
+# gates; `parent` names the template that each was made from.
+Revise = Callable[[str, Sequence[Finished]], Sequence[KernelTemplate]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,53 @@ class Arm:
     first: Sequence[Point] = ()  # tried before the tuner is asked, and before better arms are preferred
     least: int = 0  # trials that it gets even beyond a time budget (not beyond a trial budget)
     exempt: Sequence[Point] = ()  # not dropped by the race unless far behind
+
+
+class FixedArms:
+    """The arms of a search: all known from the start."""
+
+    def __init__(self, arms: Sequence[Arm]) -> None:
+        self._arms = arms
+
+    def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
+        """Arms to add now; called before the first trial and before each further request for trials.
+
+        ended: trials so far, in their order; live: False while trials of earlier processes are replayed
+        """
+        found, self._arms = self._arms, ()
+        return found
+
+
+class GrowingArms(FixedArms):
+    """The arms of the start, and one for each template that an author adds between trials.
+
+    The journal records such a template with the number of trials before it. A resumed run takes it from there, so that
+    it has the same arms in the same order without asking the author.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        journal: Journal,
+        group: Group,
+        arm: Callable[[KernelTemplate], Arm | None],
+        revise: Revise | None,
+    ) -> None:
+        super().__init__(arms)
+        self._journal, self._group, self._arm, self._revise = journal, group, arm, revise
+        self._known = {one.kernel.template.digest for one in arms}
+
+    def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
+        noted = self._journal.history.joined(self._group)
+        waiting = [(template, after) for template, after in noted if template.digest not in self._known]
+        templates = [template for template, after in waiting if after <= len(ended)]
+        if live and self._revise and not waiting:
+            known = self._known | self._journal.history.templates.keys()
+            templates = [template for template in self._revise(self._group[1], ended) if template.digest not in known]
+            for template in templates:
+                self._journal.template(template, (self._group, len(ended)))
+        self._known |= {template.digest for template in templates}
+        return [*super().more(ended, live), *(arm for arm in map(self._arm, templates) if arm is not None)]
 
 
 @dataclass

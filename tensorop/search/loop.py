@@ -1,6 +1,7 @@
 """The search of one stage: ask, build, measure, tell, within a budget; every trial is in the journal.
 
-Trials are requested in batches. Tuners get the costs in the order of the request, wherever the trials ran.
+Trials are requested in batches. Tuners get the costs in the order of the request, wherever the trials ran. Arms may be
+added between batches.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Stage, Trial, TrialResult
 from tensorop.process import children
 from tensorop.process.clock import Clock
-from tensorop.search.arms import FLOOR, Arm, Bandit, Seeded, TimeLimits
+from tensorop.search.arms import FLOOR, Arm, Bandit, FixedArms, GrowingArms, Seeded, TimeLimits
 from tensorop.search.task import Crew, Plan, Task, digest
 from tensorop.space import Space, strategy
 from tensorop.space.strategy import Strategy
@@ -108,7 +109,7 @@ class StageSearch:
     """What one stage searches, and how."""
 
     run: StageRun
-    arms: Sequence[Arm]
+    arms: FixedArms
     # (space, number of its arm) -> tuner; None: only each arm's first points are tried
     make_tuner: Callable[[Space, int], Strategy] | None
     # runs trials and yields their results in the same order
@@ -144,10 +145,13 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         batch, carry_out = job.batch or max(job.jobs, target.clocks), partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
+    arms = FixedArms(plan.arms)
+    if plan.joining is not None:
+        arms = GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
     yield from search(
         StageSearch(
             run=run,
-            arms=plan.arms,
+            arms=arms,
             make_tuner=None if plan.only_first else lambda space, number: tuner.make(space, job.seed + number),
             carry_out=carry_out,
             key_of=key_of,
@@ -186,7 +190,7 @@ class _Run:
         self.what = what
         self.history = what.journal.history
         self.group = what.run.group
-        self.arms = {arm.kernel.id: arm for arm in what.arms}
+        self.arms: dict[str, Arm] = {}
         self.tuners: dict[str, Seeded] = {}
         self.bandit = Bandit()
         self.clock = Clock(what.budget, self.history.spent(self.group))
@@ -214,16 +218,22 @@ class _Run:
 
     def _replay(self) -> Iterator[Event]:
         """Gives the tuners the journal's trials in order, except those of other builds or settings."""
-        make = self.what.make_tuner
-        for number, (name, arm) in enumerate(self.arms.items()):
-            self.tuners[name] = Seeded(make(arm.space, number) if make else None, arm.space, arm.first)
-            self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
+        self._join(live=False)
         for finished in self.history.ended(self.group):
             if self._is_ours(finished.trial):
                 yield self._learn(finished, replayed=True)
                 yield from self._heed_time(finished)
+                self._join(live=False)
         unfinished = (begun.trial for begun in self.history.unfinished(self.group))
         self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
+
+    def _join(self, live: bool) -> None:
+        """Adds the arms that are ready."""
+        for arm in self.what.arms.more(self.ended, live):
+            name, make = arm.kernel.id, self.what.make_tuner
+            tuner = make(arm.space, len(self.arms)) if make else None
+            self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first)
+            self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
 
     def _trials(self) -> Generator[Event, None, EndReason]:
         while self._goes_on():
@@ -232,6 +242,7 @@ class _Run:
             wanted = min(self.what.batch, self.clock.trials_left or self.what.batch)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
+                self._join(live=True)
                 batch = yield from self._ask(wanted)
             if not batch:
                 return EndReason.EXHAUSTED if self._goes_on() else EndReason.BUDGET

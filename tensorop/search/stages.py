@@ -24,9 +24,10 @@ CLOSE = 1.05  # direct variants within this factor of the least cost count as eq
 
 
 def micro(task: Task) -> Plan:
-    """Plans micro-kernels alone, on packed operands: one arm for each template."""
-    arms = (_template_arm(task, template) for template in task.templates)
-    return Plan([arm for arm in arms if arm is not None], (), task.budget(Stage.MICRO))
+    """Plans micro-kernels alone, on packed operands: one arm for each template, also for later ones."""
+    arms = (_template_arm(task, template) for template in task.known_templates)
+    found = [arm for arm in arms if arm is not None]
+    return Plan(found, (), task.budget(Stage.MICRO), joining=lambda template: _template_arm(task, template))
 
 
 def _template_arm(task: Task, template: KernelTemplate) -> Arm | None:

@@ -23,7 +23,7 @@ from tensorop.model.winner import StartPoint, WarmStart, Winners
 from tensorop.process.stopping import StopRequest
 from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
-from tensorop.search.arms import Arm
+from tensorop.search.arms import Arm, Revise
 from tensorop.space import problems, seeds
 from tensorop.store.journal import Journal
 from tensorop.target import Target
@@ -45,6 +45,9 @@ class Plan:
     budget: Budget  # before overruns of other stages are subtracted
     only_first: bool = False  # try the arms' first points and ask no tuner
     first_s: float = FIRST_S  # time limit of a trial until one has passed; slow boards get more
+    joining: Callable[[KernelTemplate], Arm | None] | None = (
+        None  # makes the arm of a template that is added during the search
+    )
     race: bool = False  # drop candidates that are not among the best on the first, cheapest problems
 
 
@@ -83,12 +86,13 @@ class JobContext:
     operator: Operator
     target: Target
     passes: tuple[Pass, ...]  # the operator's parts of a search, in their order
-    templates: tuple[KernelTemplate, ...]
+    templates: tuple[KernelTemplate, ...]  # known from the start
     journal: Journal
     seed: Seed
     work: Path  # folder for candidates' files
     stop: StopRequest = field(default_factory=StopRequest)
     texts: Texts = field(default_factory=Texts)  # C of the job's kernels
+    revise: Revise | None = None  # may write further templates during the search
     warm: Mapping[str, WarmStart] = field(default_factory=dict)  # dtype -> winners of earlier searches
     crew: Crew | None = None  # runs the trials; None: this process does
 
@@ -145,6 +149,13 @@ class Task(JobContext):
     @cached_property
     def _firsts(self) -> dict[str, tuple[StartPoint, ...]]:
         return {}
+
+    @property
+    def known_templates(self) -> tuple[KernelTemplate, ...]:
+        """The job's templates, then those that were added during the search of earlier dtypes."""
+        dtypes, history = self.job.dtypes, self.journal.history
+        late = [history.joined((Stage.MICRO, dtype, 0)) for dtype in dtypes[: dtypes.index(self.dtype)]]
+        return (*self.templates, *(template for of_dtype in late for template, _ in of_dtype))
 
     @cached_property
     def direct(self) -> KernelTemplate | None:
@@ -236,7 +247,8 @@ def _shortlist(task: Task) -> dict[str, Kernel]:
     First come winners of earlier searches. Then, for each template and each value of its tunables that do not show in a
     kernel alone, the best kernel and the best of its starting points. Then other tiles, the best at each VLEN in turn.
     """
-    arms = {Kernel(template, task.dtype).id for template in task.templates}
+    late = [template for template, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
+    arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
     ended = [f for f in task.passed(Stage.MICRO, arms) if f.score.cost is not None]
     ranked = [f.trial.variant.kernel for f in sorted(ended, key=lambda f: f.score.cost or 0.0)]
     chosen_before = {one.template for one in task.sure}  # their winners have settled those tunables

@@ -31,6 +31,7 @@ class History:
 
     facts: Mapping[str, object] = field(default_factory=dict)
     templates: dict[str, KernelTemplate] = field(default_factory=dict)
+    late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # of templates: what they joined, after how many
     texts: dict[str, KernelText] = field(default_factory=dict)  # by variant as it is built
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
@@ -59,6 +60,8 @@ class History:
             case "template":
                 template = records.template_of(section(record, "template"))
                 self.templates[template.digest] = template  # its own, whatever is written beside it
+                if "joined" in record:
+                    self.late[template.digest] = records.joined_of(record)
             case "text":
                 self.texts[text_in(record, "variant")] = records.text_of(record)
             case "note":
@@ -119,6 +122,10 @@ class History:
     def unfinished(self, group: Group) -> list[Started]:
         """The open trials of one search, in order."""
         return [begun for begun in self._open.values() if group_of(begun.trial) == group]
+
+    def joined(self, group: Group) -> list[tuple[KernelTemplate, int]]:
+        """The templates that came to a search late, in order, each with the number of trials that had ended."""
+        return [(self.templates[digest], after) for digest, (to, after) in self.late.items() if to == group]
 
     def spent(self, group: Group) -> float:
         """Seconds one search has taken so far, in all processes."""

@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Outcome, Trial
 from tensorop.process.stopping import whole
 from tensorop.specs import files, jsontext
@@ -105,10 +106,12 @@ class Journal:
         record = {"key": trial.key, "round": trial.round, "outcome": records.outcome_record(outcome)}
         self._append("abandoned", record)
 
-    def template(self, template: KernelTemplate) -> None:
-        """A template in full, once, so that the run can be rebuilt without its author."""
+    def template(self, template: KernelTemplate, joined: tuple[Group, int] | None = None) -> None:
+        """A template in full, once, so that the run can be rebuilt without its author. joined: the search that it came
+        to late, and how many trials of it had ended."""
         if template.digest not in self.history.templates:
-            self._append("template", {"digest": template.digest, "template": records.template_record(template)})
+            late = {"joined": [*joined[0], joined[1]]} if joined else {}
+            self._append("template", {"digest": template.digest, "template": records.template_record(template), **late})
 
     def text(self, text: KernelText) -> None:
         """The C of a variant's kernel, once: what a resumed run tries and packages is this, not a rendering of

@@ -2,7 +2,7 @@
 
     {"schema": 5, "event": "run",       "t", "facts": {...}}                                first line: what the run is
     {"schema": 5, "event": "resumed",   "t"}                                                a later process went on
-    {"schema": 5, "event": "template",  "t", "digest", "template": {...}}                   a template in full
+    {"schema": 5, "event": "template",     "t", "digest", "template": {...}, "joined"}            a template in full
     {"schema": 5, "event": "started",   "t", "key", "round", "stage", "dtype", "template",
         "configuration", "vlen", "blocking", "kernel", "variant", "race"}
     {"schema": 5, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
@@ -10,6 +10,7 @@
     {"schema": 5, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
     {"schema": 5, "event": "note",      "t", "name", "data"}                                any other fact worth keeping
 
+joined: of a template that came late: stage, dtype, round of the search, and how many of its trials had ended.
 t: seconds the run has taken so far, all its processes together.
 template: the digest of one in an earlier line; kernel, variant: ids of what the four before them make.
 variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
@@ -85,6 +86,12 @@ def trial_of(record: Mapping[str, object], templates: Mapping[str, KernelTemplat
 def end_of(record: Mapping[str, object]) -> tuple[str, int]:
     """A trial's key and round."""
     return text_in(record, "key"), _whole(record, "round")
+
+
+def joined_of(record: Mapping[str, object]) -> tuple[tuple[Stage, str, int], int]:
+    """The search that a template came to late, and how many of its trials had ended."""
+    stage, dtype, number, after = _list(record, "joined")
+    return (Stage(stage), str(dtype), int(number)), int(after)
 
 
 def _rung(problems: object, bars: object, beyond: object) -> Rung:
@@ -177,6 +184,7 @@ def template_record(template: KernelTemplate) -> Record:
         "seed_configurations": [dict(start) for start in template.seed_configurations],  # tried first
         # expected cost before any measurement, which orders the search
         **({"prior": asdict(template.prior)} if template.prior else {}),
+        **({"parent": template.parent} if template.parent else {}),  # digest of the template that this one revises
     }
 
 
@@ -196,6 +204,7 @@ def template_of(record: Mapping[str, object]) -> KernelTemplate:
         unseen=words(record, "unseen"),
         seed_configurations=tuple(point_of(start) for start in _list(record, "seed_configurations")),
         prior=Prior(text_in(prior, "cost"), words(prior, "of"), words(prior, "apart")) if prior else None,
+        parent=text_in(record, "parent") if "parent" in record else "",
     )
 
 

@@ -24,7 +24,7 @@ from tensorop.model.verdict import Seed
 from tensorop.process import deadline
 from tensorop.runners import process
 from tensorop.search import arms as limits
-from tensorop.search.arms import Arm
+from tensorop.search.arms import Arm, FixedArms
 from tensorop.search.loop import (
     Began,
     EndReason,
@@ -78,7 +78,7 @@ class Formula:
 
 def a_search(journal, evaluate=None, budget=None, tuner="bayes", least=None, stage=Stage.MICRO, jobs=1, **more):
     given = {
-        "arms": arms(least),
+        "arms": FixedArms(arms(least)),
         "carry_out": partial(side_by_side, evaluate or Formula(), jobs),
         "batch": jobs,
     }
@@ -428,7 +428,7 @@ def test_a_template_that_runs_into_the_limit_twice_gets_no_further_trials(tmp_pa
 def test_a_template_is_given_up_with_all_its_arms(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         one = [Arm(ONE[name], space) for name, space in SPACES.items()]
-        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, arms=one)))
+        events = list(search(a_search(journal, Slow(), first_s=0.3, stage=Stage.BLOCKING, arms=FixedArms(one))))
     assert [e.template for e in events if isinstance(e, GivenUp)] == ["rows"]
     assert events[-1].reason is EndReason.EXHAUSTED
     assert sum(isinstance(e, TrialEnded) for e in events) < 18
@@ -521,7 +521,7 @@ def test_what_races_is_told_what_ended_and_whether_it_is_exempt(tmp_path):
     exempt = SPACES["rows"].at(0)
     one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), exempt], exempt=[exempt])
     with Journal.open(tmp_path, {}) as journal:
-        list(search(a_search(journal, arms=[one], race=race, budget=Budget(trials=5))))
+        list(search(a_search(journal, arms=FixedArms([one]), race=race, budget=Budget(trials=5))))
     told = [(end.trial.point, end.trial.race) for end in store.read(tmp_path).ended(("micro", "f32", 0))]
     assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), exempt]
     bars = [rung.bars[0][1] for _, (rung,) in told]
