@@ -2,6 +2,8 @@
 # make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
 # make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
 # make lint            ruff (rules and format), mypy, import contracts, clang-format
+# make reference       write the pages of docs/reference/ that the code decides
+# make docs            build the site of docs/ into build/site/, strict about links and anchors
 # make lock            write the lock files again, with today's newest versions
 # make clean           remove .venv, .venv-latest and build/
 #
@@ -20,7 +22,7 @@ LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-
   --custom-compile-command 'make lock' --group build
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: gemm test test-latest lint lock clean
+.PHONY: gemm test test-latest lint reference docs lock clean
 .DELETE_ON_ERROR:
 
 gemm: $(VENV)/.installed $(VENV)/.emulator
@@ -38,6 +40,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(if $(C_FILES),$(BIN)/clang-format --dry-run --Werror $(C_FILES))
+
+reference: $(VENV)/.installed
+	$(BIN)/python docs/generate/reference.py
+
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
 # Both hold for every Python and machine that pyproject.toml allows; what the two share has one version.
 lock:

@@ -50,10 +50,10 @@ class Loaded:
 
 
 class Library:
-    """A loaded product, whose operators are called by their names: `library.<operator>(...)`.
+    """A loaded product. Call an operator by its name, for example `library.gemm(a, b)`.
 
-    How one is called, with shapes, dtypes and errors, is written in its binding (`help(library.<operator>)`).
-    Safe to call from several threads: the interpreter lock is released during a call.
+    `help(library.gemm)` prints its parameters. You may call a library from several threads; it releases the
+    interpreter lock during a call.
     """
 
     def __init__(self, folder: Path, operators: Mapping[str, Loaded], bindings: Mapping[str, ModuleType]) -> None:
@@ -81,7 +81,7 @@ class Library:
 
     @property
     def card(self) -> dict[str, object]:
-        """The provenance card inside the library; of several operators each one's, by its name."""
+        """The provenance card inside the library; for several operators, the card of each by its name."""
         cards: dict[str, object] = {name: one.card for name, one in self.operators.items()}
         return cards if len(cards) > 1 else next(iter(self.operators.values())).card
 
@@ -98,14 +98,16 @@ def _device(card: Card) -> bool:
 
 
 def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> Library:
-    """Opens a product: the folder that `tensorop <operator> --out` made, or one of its shared libraries, wherever that
-    lies. plugins: folders with plug-ins of your own, of which one has the product's operator.
+    """Opens a product for use with NumPy.
 
-    Its code runs in this process, confined by nothing: a UserWarning says so where a model wrote its kernels, or where
-    no manifest beside it says that this very file was verified. The latter is read by llvm-objdump before it is opened,
-    where that is installed.
-    Raises UsageError when there is none, or it is for another architecture; JobError when it is damaged, the loader
-    refuses it, or an unverified one runs code when it is loaded or calls what no product calls.
+    path: the folder that `tensorop OPERATOR --out` made, or one of its shared libraries
+    plugins: folders with your plug-ins, if one of them has the product's operator
+
+    The library's code runs in this process without a sandbox. A UserWarning says so if a model wrote its kernels, or if
+    no manifest beside it lists this file as verified. An unverified library is first disassembled with llvm-objdump, if
+    that is installed.
+    Raises UsageError if there is no product, or if it is for another architecture. Raises JobError if it is damaged, if
+    it cannot be loaded, or if an unverified library runs code while it is loaded or calls a forbidden function.
     """
     if not isinstance(path, str | PathLike) or "\0" in str(path):
         raise UsageError(f"a product cannot be at {path!r}", hint="give its folder's path, or a library's")

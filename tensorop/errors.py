@@ -34,13 +34,13 @@ class TensoropError(Exception):
 
 
 class UsageError(TensoropError):
-    """The command or the call asks for something that does not exist or cannot be."""
+    """The command or the call asks for something that does not exist or is not possible."""
 
     exit_status = 2
 
 
 class UnknownName(UsageError):
-    """A name that nothing has. plugin: the plug-in that would have it, e.g. `templates/NAME`; None where none could."""
+    """An unknown name. plugin: the plug-in that would have it, e.g. `templates/NAME`; None where none could."""
 
     def __init__(self, message: str, *, hint: str | None = None, plugin: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -48,7 +48,7 @@ class UnknownName(UsageError):
 
 
 class SpecError(UsageError):
-    """A platform, primitive or operator file breaks its schema: file, key, what was expected."""
+    """A platform, primitive or operator file breaks its schema; the message has file, key and expected value."""
 
 
 class JobError(TensoropError):
@@ -56,21 +56,21 @@ class JobError(TensoropError):
 
 
 class Stopped(JobError):
-    """The user ended the job before there was anything to make a product of."""
+    """The user stopped the job before there was anything to package."""
 
     exit_status = 130
 
 
 class NoFigure(JobError):
-    """A figure could not be taken in time; nothing is said of what was to be measured."""
+    """A call was too slow or its clock too unsteady to be measured; the library may still be right."""
 
 
 class MissingTool(JobError):
-    """Something the job needs is not on this machine; `hint` holds the command that brings it."""
+    """A tool that the job needs is not on this machine; `hint` has the command that installs it."""
 
 
 class BoardError(JobError):
-    """A board is lost, too slow, or not the core its platform file declares."""
+    """A board is lost, too slow, or not the core that its platform file declares."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], plugin: str | None = None) -> UnknownName:

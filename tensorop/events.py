@@ -13,38 +13,38 @@ from tensorop.search import loop
 class Phase:
     """A part of the pipeline begins."""
 
-    name: str
-    detail: str = ""
-    seconds: float | None = None  # that it will take, where that is known
+    name: str  # of the part
+    detail: str = ""  # more about it
+    seconds: float | None = None  # expected duration, if it is known
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something worth a line."""
+    """A line for the user."""
 
-    text: str
+    text: str  # the line
 
 
 @dataclass(frozen=True)
 class Trying:
     """An event of a search."""
 
-    stage: str
-    dtype: str
-    unit: str  # of costs
-    event: loop.Event
-    bound: float | None = None  # the cost where a core does nothing but multiply-adds
+    stage: str  # part of the search
+    dtype: str  # element type
+    unit: str  # unit of costs
+    event: loop.Event  # a trial began or ended, or the search ended
+    bound: float | None = None  # lowest cost that the core's multiply-add units allow
 
 
 @dataclass(frozen=True)
 class Done:
     """The end of a run: the product and how it compares."""
 
-    out: Path
-    library: Path | None
-    bench: Bench | None
-    notes: tuple[str, ...] = ()
-    early: bool = False  # the user stopped it before it was through
+    out: Path  # folder of the product
+    library: Path | None  # the shared library; None: stopped before there was one
+    bench: Bench | None  # comparison with the baselines; None: there was none
+    notes: tuple[str, ...] = ()  # remarks for the user
+    early: bool = False  # whether the user stopped the run before it was complete
 
     def to_json(self) -> dict[str, object]:
         return {

@@ -21,17 +21,16 @@ from tensorop.specs import catalog, operators, platforms
 
 
 def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: None, **options: Any) -> Done:
-    """Makes a library of tuned kernels; the same as `tensorop OPERATOR` on the command line, and resumes likewise.
+    """Makes a library of tuned kernels, as `tensorop OPERATOR` does. The same call again resumes a stopped run.
 
-    Returns the folder, the library's path and the comparison with the baselines, whose figures are GFLOP/s by a clock
-    on the real target, or flops a modelled cycle under a board model.
-    Raises UsageError (an unknown name, an impossible wish), JobError (it could not be done), MissingTool (something the
-    platform needs is not here; the hint says how to get it).
+    Returns the product's folder, the library's path and the comparison with the baselines.
+    Raises UsageError for an unknown name or a request that cannot be met, JobError if the job fails, and MissingTool if
+    a tool is absent. Their `hint` is the next step.
 
-    Values are texts as on the command line. Times may be seconds, lists may be lists, and a shape in a list may be
-    sizes in the operator's order or by name.
+    Options take the texts of the command line. A time may also be a number of seconds, and a list may be a Python list.
+    A shape in a list may be a text, sizes in the operator's order, or sizes by name.
 
-    progress: is given each event as it happens (see `tensorop.events`)
+    progress: called with each event as it happens (`Phase`, `Note`, `Trying`, `Done`)
     """
     try:
         tune.__signature__.bind(operator, progress=progress, **options)  # type: ignore[attr-defined]

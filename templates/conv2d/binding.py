@@ -120,15 +120,20 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         relu: bool = False,
         out: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """y = x * w (+ bias), then ReLU if asked for, all of one dtype that the library holds.
+        """y = x * w (+ bias), then ReLU if `relu`; returns y. All arrays have one dtype that the library holds.
 
-        layout: `nchw`, with w as (k, c / groups, r, s), or `nhwc`, with w as (k, r, s, c / groups); y lies as x.
+        x: images, in the layout
+        w: filters; (k, c / groups, r, s) in layout `nchw`, (k, r, s, c / groups) in layout `nhwc`
+        bias: (k,), or None
         stride, dilation: a number, or (down, across)
-        padding: a number, (down, across), (top, bottom, left, right), "valid" for none, or "same" for a y as large as
-        x, which needs stride 1
-        out: an aligned, C-contiguous array for y that can be written and overlaps none of the others
+        padding: a number, (down, across), (top, bottom, left, right), "valid" for none, or "same" for a y of the size
+        of x, which needs stride 1
+        groups: number of groups that channels and filters are split into
+        layout: `nchw` or `nhwc`, of x and y
+        relu: whether negative results become 0
+        out: an aligned, C-contiguous array for y that is writable and overlaps no other array; None for a new one
 
-        Raises TypeError for another dtype, ValueError for what cannot be, with the library's words.
+        Raises TypeError for a wrong dtype, and ValueError for sizes or arrays that do not fit.
         """
         x, w, b = _native(x), _native(w), None if bias is None else _native(bias)
         kind = by_name.get(x.dtype.name)

@@ -124,17 +124,21 @@ def bind(library: Any) -> Callable[..., Matrix]:
     ) -> Matrix:
         """C = alpha * op(A) @ op(B) + beta * C; returns C.
 
-        a: (m, k), or (k, m) with transpose_a; b: (k, n), or (n, k) with transpose_b; c: (m, n), written in place, or
-        None for a new array (then beta must be 0). a and b are of one dtype that the library holds: float32,
-        float64, int8, float16, or bfloat16 (ml_dtypes), whose bits as uint16 do as well. c is of the same, but int32
-        for int8, where alpha and beta are integers and sums are modulo 2**32, and float32 for the 16-bit ones. An
-        array whose rows or columns are contiguous is used as it lies, padding between them included; another
-        is copied, and an awkward `c` is computed aside and copied back. At beta = 0, `c` is not read.
+        a: (m, k), or (k, m) with transpose_a
+        b: (k, n), or (n, k) with transpose_b
+        c: (m, n), written in place; None for a new array, and then beta must be 0
+        alpha, beta: numbers; at beta = 0, `c` is not read. For int8 they are integers
+        transpose_a, transpose_b: whether `a` or `b` is transposed
 
-        Raises TypeError for a dtype the library does not hold or that differs, and for an alpha, a beta or a transpose
-        of another kind, ValueError for shapes that do not fit,
-        for an alpha or beta that is no integer beside integers, and for a `c` that is read-only or overlaps `a`, `b` or
-        itself.
+        `a` and `b` have one dtype that the library holds: float32, float64, int8, float16 or bfloat16 (of ml_dtypes, or
+        its bits as uint16). `c` has the same dtype, but int32 for int8 and float32 for the 16-bit types. int32 results
+        are modulo 2**32.
+
+        An array with contiguous rows or columns is used in place, with any leading dimension. Other arrays are copied.
+
+        Raises TypeError for a wrong dtype, and for alpha, beta or a transpose of a wrong type. Raises ValueError for
+        shapes that do not fit, and for an alpha or beta that must be an integer. Raises ValueError for a `c` that is
+        read-only or overlaps `a`, `b` or itself, too.
         """
         if alpha is not one or beta is not zero:
             alpha = alpha if type(alpha) is float else _real("alpha", alpha)

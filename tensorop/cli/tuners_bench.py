@@ -37,10 +37,11 @@ def bench(
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Replay recorded spaces: trials until a point within 5 % and 1 % of the best was tried.
+    """Replay recorded spaces and count the trials until a configuration is within 5 % and 1 % of the best.
 
-    The table has the median over the seeds and a 95 % bootstrap interval; how many times fewer that is than at random,
-    as a geometric mean over the spaces where chance needs 30 trials or more; and what asking and telling takes.
+    The table has the median over the seeds with a 95 % bootstrap interval, and the time that `ask` and `tell` take. It
+    also has the speedup over random search: a geometric mean over the spaces where random search needs 30 trials or
+    more.
     """
     found = replay.compare(
         tuners or strategy.names(plugins),

@@ -14,15 +14,12 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class BaselineInfo:
-    """Which build of a baseline served: version and its own word for its configuration (core name, threads).
+    """The build of a baseline that was compared."""
 
-    remarks: what a reader of its ratios must know; cores: by VLEN (0 where there is one width) and dtype the core name.
-    """
-
-    version: str
-    config: str
-    remarks: tuple[str, ...] = ()
-    cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    version: str  # of the build
+    config: str  # as the baseline names it: core type, threads
+    remarks: tuple[str, ...] = ()  # limits of the comparison that a reader must know
+    cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # core type by VLEN (0: one width) and dtype
 
     def to_json(self) -> dict[str, object]:
         record: dict[str, object] = {
@@ -46,29 +43,28 @@ def verdict(judged: Outcome) -> str:
 class Span:
     """A value with its interval."""
 
-    value: float
-    low: float
-    high: float
+    value: float  # the best estimate
+    low: float  # lower end: a quartile of a clock's rounds, or the least over a model's assumed constants
+    high: float  # upper end, likewise
 
 
 @dataclass(frozen=True)
 class Ratio(Span):
-    """Baseline's cost over ours: above 1, ours is faster. low, high: quartiles of a clock's rounds, or the range over
-    a model's assumed constants. under: by each alternative of a model, beside that range and not in it."""
+    """Speedup over a baseline: the baseline's cost divided by ours. Over 1, ours is faster."""
 
-    under: Mapping[str, float] = field(default_factory=dict)
+    under: Mapping[str, float] = field(default_factory=dict)  # by alternative behaviour of a model; not in the interval
 
 
 @dataclass(frozen=True)
 class AtVlen:
-    """A row's figures at one VLEN. Counters are per 1000 flop. empty_cycles: as a row has them."""
+    """A row's results at one VLEN; its fields mean the same as the row's."""
 
-    ours: float
-    ratios: Mapping[str, Ratio]
-    counters: Mapping[str, float] = field(default_factory=dict)
-    baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours among them
-    empty_cycles: Mapping[str, float] = field(default_factory=dict)
+    ours: float  # our speed
+    ratios: Mapping[str, Ratio]  # speedup by baseline
+    counters: Mapping[str, float] = field(default_factory=dict)  # ours, per 1000 flop
+    baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline
+    verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included
+    empty_cycles: Mapping[str, float] = field(default_factory=dict)  # of a call that returns at once, by library
 
     def to_json(self) -> dict[str, object]:
         return _figures(self)
@@ -76,34 +72,30 @@ class AtVlen:
 
 @dataclass(frozen=True)
 class Row:
-    """One problem. dims: all its sizes by name, attributes among them; written: the shape as its operator writes it.
-    `ours` in the report's unit; spread: (high - low) / value of our own samples.
+    """The comparison of one problem.
 
-    With several VLENs, `ours` and the ratios are geometric means over them, and `by_vlen` has each one's; a baseline
-    that is wrong at one of them has a ratio at the others alone.
-    verdicts: by library, ours among them, `ok` or why what a measured call left is wrong (at the first VLEN where it
-    is);
-    noisy: a clock's reference drifted in every window; peak_share: of the measured FMA peak of as many cores as threads
-    empty_ns: by library (and `ours`), a call whose function returns at once, which is taken off its times; of short
-    calls alone. empty_cycles: the same under a board model, where there is one width of vectors
+    With several VLENs, `ours` and the ratios are geometric means over them. A baseline that is wrong at one VLEN has a
+    ratio at the other ones only.
     """
 
-    op: str
-    dtype: str
-    dims: Mapping[str, int]
-    layout: str
-    ours: float
-    ratios: Mapping[str, Ratio]
-    spread: float
+    op: str  # operator
+    dtype: str  # element type
+    dims: Mapping[str, int]  # sizes by name, attributes included
+    layout: str  # storage order and transposes
+    ours: float  # our speed, in the comparison's unit
+    ratios: Mapping[str, Ratio]  # speedup by baseline
+    spread: float  # (high - low) / value of our own samples
     counters: Mapping[str, float] = field(default_factory=dict)  # ours, per 1000 flop
-    baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    by_vlen: Mapping[int, AtVlen] = field(default_factory=dict)
-    verdicts: Mapping[str, str] = field(default_factory=dict)
-    noisy: bool = False
-    peak_share: float | None = None
+    baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline, per 1000 flop
+    by_vlen: Mapping[int, AtVlen] = field(default_factory=dict)  # results by VLEN in bits; empty: there is one width
+    verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included: `ok`, or why it is wrong
+    noisy: bool = False  # whether a clock's reference drifted in every window
+    peak_share: float | None = None  # share of the measured FMA peak of as many cores as threads
+    # Time of a call that returns at once, by library; it is subtracted from the times of short calls.
     empty_ns: Mapping[str, float] = field(default_factory=dict)
+    # The same in modelled cycles, where there is one width of vectors.
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
-    written: str = ""
+    written: str = ""  # the shape as its operator writes it
 
     @property
     def measured(self) -> Mapping[int, AtVlen | Row]:
@@ -167,21 +159,17 @@ class RatioAt:
 
 @dataclass(frozen=True)
 class Bench:
-    """All rows of one comparison. unit: "GFLOP/s" by a clock on the real target, "flop/modelled-cycle" by a model.
+    """A comparison with baselines."""
 
-    absent: baseline, dtype or single problem of a baseline that was asked for and is not there -> why
-    peak: measured FMA peak of one core, GFLOP/s, by dtype; empty where no clock measures
-    """
-
-    platform: str
-    threads: int
-    unit: str
-    model: Mapping[str, Any] | None
-    baselines: Mapping[str, BaselineInfo]
-    absent: Mapping[str, str]
-    rows: tuple[Row, ...]
-    machine: Mapping[str, Any]
-    peak: Mapping[str, float] = field(default_factory=dict)
+    platform: str  # what the library was made for
+    threads: int  # threads that each library used
+    unit: str  # of speeds: "GFLOP/s" by a clock on the real target, "flop/modelled-cycle" by a board model
+    model: Mapping[str, Any] | None  # the board model: name, version, calibrated; None: a clock measured
+    baselines: Mapping[str, BaselineInfo]  # by name
+    absent: Mapping[str, str]  # baseline, dtype or problem without a result -> the reason
+    rows: tuple[Row, ...]  # one a problem
+    machine: Mapping[str, Any]  # the machine that a clock measured on
+    peak: Mapping[str, float] = field(default_factory=dict)  # FMA peak of one core in GFLOP/s, by dtype, if measured
 
     def geomean(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, float]:
         """Of each baseline's ratio over the rows (of one dtype) that have it; a baseline without any is left out.

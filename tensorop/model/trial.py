@@ -29,19 +29,19 @@ class Stage(StrEnum):
 class Kind(StrEnum):
     """The outcome of a trial. Everything but OK is a recorded failure of the candidate, except LOST."""
 
-    OK = "ok"
+    OK = "ok"  # it passed
     REFUSED = "refused"  # the template breaks a rule of the gate before anything is built
-    RENDER = "render-failed"
-    COMPILE = "compile-failed"
+    RENDER = "render-failed"  # the template could not be rendered
+    COMPILE = "compile-failed"  # the compiler refused the C
     OBJECT = "object-refused"  # the object has symbols, sections or instructions a kernel must not have
-    TIMEOUT = "timeout"
-    CRASH = "crash"
-    ILLEGAL = "illegal-instruction"
-    GUARD = "guard-page"
-    WRONG = "wrong-result"
+    TIMEOUT = "timeout"  # a step took too long
+    CRASH = "crash"  # the process ended by a signal
+    ILLEGAL = "illegal-instruction"  # the target does not have an instruction of the kernel
+    GUARD = "guard-page"  # the kernel touched memory outside of its operands
+    WRONG = "wrong-result"  # an element is outside of the error bound, or an input was changed
     IMPOSSIBLE = "impossible"  # faster than the target's peak or its memory allows
-    NOISY = "noisy"  # measured, but no figure could be trusted
-    LOST = "target-lost"  # the board or the emulator went away; says nothing of the candidate
+    NOISY = "noisy"  # measured, but the clock was too unsteady
+    LOST = "target-lost"  # the board or the emulator went away; the candidate may be right
 
 
 @dataclass(frozen=True)

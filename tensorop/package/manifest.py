@@ -75,7 +75,7 @@ def document(
     common = {name: value for name, value in card.items() if name not in _OF_OPERATOR}
     digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
     whole = {
-        **common,  # the card's keys, but `operator`, `dtypes` and `facts`
+        **common,
         "schema": SCHEMA,  # version of this format
         "operators": operators,  # by name: facts and dtypes of each operator
         **more,

@@ -225,24 +225,26 @@ def bind(library: Any) -> Callable[..., Any]:
         stream: Any = None,
         workspace: Any = None,
     ) -> Any:
-        """C = alpha * op(A) @ op(B) + beta * C on the GPU that the arrays are on; enqueued, and C is returned.
+        """C = alpha * op(A) @ op(B) + beta * C on the GPU that holds the arrays. The call is enqueued; it returns C.
 
-        a: (m, k), or (k, m) with transpose_a; b: (k, n), or (n, k) with transpose_b; c: (m, n), written in place. With
-        a first dimension more, matrices of a batch; a matrix without it goes with each of a batch. Any array with
-        `__dlpack__` or `__cuda_array_interface__` (torch, cupy, jax, numba), never copied: rows or columns must be
-        contiguous, with any padding between them. All are of one dtype that the library holds: bfloat16, whose bits as
-        uint16 do as well, or float16; but c is float32 where the library was made with --c-dtype f32. At beta = 0, `c`
-        is not read.
-        c = None: a new array of torch, cupy or jax, of which `a` is; of others `c` must be given. c is not an array of
-        jax, which are never written.
-        stream: where it is enqueued, of torch or cupy or a number; by default where the library of `a` enqueues now. In
-        a CUDA graph it is captured. What it computes is there for what follows on that stream; with arrays of jax,
-        which knows no streams, the call waits until it is done.
-        workspace: an array of bytes on the device that nothing else uses meanwhile; by default the library of `a`
-        allocates what makes odd sizes faster. With too little, or off 256 bytes, it is computed all the same.
+        a: (m, k), or (k, m) with transpose_a
+        b: (k, n), or (n, k) with transpose_b
+        c: (m, n), written in place; None for a new array of the library of `a` (torch, cupy or jax only)
+        alpha, beta: numbers; at beta = 0, `c` is not read
+        transpose_a, transpose_b: whether `a` or `b` is transposed
+        stream: of torch or cupy, or a number; by default the one that the library of `a` uses now
+        workspace: an array of bytes on the device that nothing else uses during the call; by default one is allocated
+        if that makes the call faster
 
-        Raises TypeError, ValueError or RuntimeError with the header's status as `status` and the next step in words;
-        nothing is enqueued then.
+        Arrays are any with `__dlpack__` or `__cuda_array_interface__` (torch, cupy, jax, numba). They are never copied,
+        so rows or columns must be contiguous; any leading dimension is allowed. With one more dimension in front they
+        are batches, and an array without it is used for every matrix of the batch.
+
+        All have one dtype that the library holds: bfloat16 (or its bits as uint16) or float16. `c` is float32 if the
+        library was made with `--c-dtype f32`. A jax array cannot be `c`, and a call with jax arrays waits for the
+        result. A call can be captured in a CUDA graph.
+
+        Raises TypeError, ValueError or RuntimeError with the header's status as `status`; nothing is enqueued then.
         """
         number, owner, known = of.device_of("a", a), arrays.producer(a), stream is None
         others = [of.device_of("b", b)] if c is None else [of.device_of("b", b), of.device_of("c", c)]
