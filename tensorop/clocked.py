@@ -1,4 +1,4 @@
-"""Targets that a clock measures: what their backends share, and what one of a plug-in folder may begin with."""
+"""Base class of backends that a clock measures; a backend of your own may derive from it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tensorop.model.budget import CLOCK
 from tensorop.process import deadline
 from tensorop.target import Answer, Target
 
-# A search needs many figures more than it needs exact ones: finalists are measured again.
+# A search needs many results rather than exact ones; finalists are measured again.
 SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000)
 FINAL_PACE = clock.Pace(rounds=21, warm_ns=5_000_000, min_ns=2_000_000, max_ns=2_000_000_000)
 
 
 class Clocked(Target):
-    """Measures by the target's own clock; at one VLEN, its own."""
+    """Measures with the target's clock, at the target's own VLEN."""
 
     unit = "ns"
     speed = "GFLOP/s"
@@ -34,7 +34,7 @@ class Clocked(Target):
 
     def peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
         try:
-            with deadline.none():  # it serves all trials
+            with deadline.none():  # the peak serves all trials, so no trial's time limit holds
                 program = programs.peak_program(self.platform, dtype)
                 return measuring.fma_peak(program, self.runner, dtype, fresh=fresh)
         except TensoropError:

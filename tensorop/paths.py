@@ -1,4 +1,4 @@
-"""Where things lie: plug-in folders, the package's C files, the cache."""
+"""Paths: plug-in folders, the package's C files, the cache."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def package_dir() -> Path:
 
 
 def native_dir() -> Path:
-    """The folder of the harness's and the plug-in's C files."""
+    """The folder with the C files of harness, kits, board model and products."""
     return _PACKAGE / "native"
 
 
 def builtin_dir(kind: str) -> Path:
-    """The shipped folder of a kind: inside the package in a wheel, else beside it in a checkout."""
+    """The shipped folder of a kind of plug-in: in the package of a wheel, else beside it in a checkout."""
     assert kind in (*PLUGIN_KINDS, "cmake")
     inside = _PACKAGE / kind
     return inside if inside.is_dir() else _PACKAGE.parent / kind
 
 
 def plugin_dirs(kind: str, extra: tuple[Path, ...] = ()) -> Iterator[Path]:
-    """Folders to look for plug-ins of a kind, the user's first, so that a user's file overrides ours."""
+    """Folders with plug-ins of a kind. The user's come first, so that they override the shipped ones."""
     for root in plugin_roots(extra):
         if (root / kind).is_dir():
             yield root / kind
@@ -39,27 +39,27 @@ def plugin_dirs(kind: str, extra: tuple[Path, ...] = ()) -> Iterator[Path]:
 
 
 def plugin_roots(extra: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-    """The user's own folders: those given, then those of the environment."""
+    """The user's plug-in folders: those of the options, then those of the environment."""
     return tuple(dict.fromkeys((*extra, *settings.read().plugins)))
 
 
 def plugin_options(folders: Iterable[Path | str]) -> str:
-    """The options that give plug-in folders, as a shell reads them."""
+    """Plug-in folders as options, quoted for a shell."""
     return shlex.join(word for folder in folders for word in ("--plugins", str(folder)))
 
 
 def command(*words: Path | str, plugins: Iterable[Path | str] = ()) -> str:
-    """A command line of ours as a shell reads it. plugins: the folders that the user gave."""
+    """A tensorop command line, quoted for a shell. plugins: the user's folders."""
     return " ".join(filter(None, (shlex.join(["tensorop", *map(str, words)]), plugin_options(plugins))))
 
 
 def shipped(path: Path) -> bool:
-    """Whether a plug-in is one of ours."""
+    """Whether a plug-in ships with tensorop."""
     return any(builtin_dir(kind) in path.parents for kind in PLUGIN_KINDS)
 
 
 def cache_dir(*parts: str) -> Path:
-    """A folder below the user's cache, made when absent."""
+    """A folder in the user's cache; created if absent."""
     path = settings.read().cache.joinpath(*parts)
     path.mkdir(parents=True, exist_ok=True)
     return path

@@ -1,6 +1,6 @@
-"""A job from its wish to its product; read top to bottom, this is the path of everything.
+"""The path of a job from its options to its product; read it from top to bottom.
 
-controls -> templates -> the search, dtype by dtype -> winners -> library -> what is measured in it -> verify -> publish
+controls -> templates -> search, dtype by dtype -> winners -> library -> measurements in it -> verify -> publish
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ PASSES = {one.name: one for one in (*_TRIALS, probing.SIDE_BY_SIDE, probing.PASS
 
 
 def passes(operator: Operator) -> tuple[Pass, ...]:
-    """Those of an operator, in its order."""
+    """An operator's parts, in its order."""
     return tuple(PASSES[name] for name in operator.stages)
 
 
-_SEED = "seed"  # the journal's note of it
-_Sources = tuple[Sequence[WarmSource], Sequence[str]]  # what a search may begin with, and warnings
+_SEED = "seed"  # the journal's note of the seed
+_Sources = tuple[Sequence[WarmSource], Sequence[str]]  # possible starting points, and warnings
 
 
 def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, None]:
-    """Yields what happens, `Done` last. Raises UsageError, JobError, MissingTool; a failing candidate is no error.
+    """Runs a job and yields its events, `Done` last. Raises UsageError, JobError, MissingTool.
 
-    stop: the user's request to end early; raises Stopped where it comes before anything has passed.
+    stop: the user's request to end early. Raises Stopped if it comes before a kernel passed.
     """
     stop = stop or StopRequest()
     operator = operators.load(job.operator, job.plugins)
     platform, target, device = platforms.load(job.platform, job.plugins), None, None
-    with stop.may_end("stopping: nothing has been begun"):  # a board or a driver may not answer
+    with stop.may_end("stopping: nothing has been begun"):  # Ctrl-C ends this: a board or a driver may not answer
         target = reach(platform, job.runner, job.plugins)
         device = None if target.measures else target.attached()
     if target is None:
@@ -72,7 +72,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     if job.workers:
         subpackages.require("cluster", "crew", "--workers").check(job, target)
     _check_c(job, operator, target)
-    strategy.load(job.tuner, job.plugins)  # an unknown one is said before anything is made
+    strategy.load(job.tuner, job.plugins)  # an unknown name is refused before any work
     _check_effect(job, target)
     if not target.measures:
         events = target.unmeasured(job, operator, stop)
@@ -84,26 +84,28 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     sources = reading.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources[0])
     if plan is not None:
-        stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]  # without what improves the dispatch
+        stop.grid_s = (
+            plan.seconds["library"] / 2 + plan.seconds["verification"]
+        )  # without the parts that improve the dispatch
     events = _run(job, operator, target, stop, plan, sources)
     yield from (events if plan is None else forecast.watched(events, plan))
 
 
 def _check_effect(job: Job, target: Target) -> None:
-    """Raises UsageError for an option that the user gave and that would change nothing."""
+    """Raises UsageError if the user gave an option that has no effect here."""
     ignored = {name: f"for '{target.platform.name}': {why}" for name, why in target.ignores.items()}
     if job.author != "llm":
         ignored["author_timeout"] = "without --author llm: no model is asked"
     if job.author == offline.AUTHOR:
         ignored["unsafe"] = "without --author llm or replay: no kernels of a model are run"
     for name in sorted(job.chosen & ignored.keys()):
-        if (name, job.threads) != ("threads", Job.threads):  # one thread is what there is everywhere
+        if (name, job.threads) != ("threads", Job.threads):  # every target has one thread
             option = f"--{name.replace('_', '-')}"
             raise UsageError(f"{option} has no effect {ignored[name]}", hint=f"leave {option} out")
 
 
 def _check_c(job: Job, operator: Operator, target: Target) -> None:
-    """Raises UsageError where the result cannot be of the type asked for, or is of no other anyway."""
+    """Raises UsageError if the result cannot have the requested type, or has no other type."""
     if not job.c_dtype:
         return
     known = {dtype: tuple(dict.fromkeys(target.types_of_c(operator, dtype))) for dtype in job.dtypes}
@@ -120,16 +122,16 @@ def _run(
     job: Job, operator: Operator, target: Target, stop: StopRequest, plan: forecast.Forecast | None, sources: _Sources
 ) -> Generator[Event, None, None]:
     platform = target.platform
-    offline.templates(operator.folder, operator.name, operator.added)  # a broken one is said before anything is made
+    offline.templates(operator.folder, operator.name, operator.added)  # a broken file is refused before any work
     if not paths.shipped(operator.folder):
         operator_read.require_read(operator, platform, job.dtypes, target.simulated)
     publish.check_place(job.out)
-    # each operand must lie in memory once; of shapes that an emulator takes long for, the search has stand-ins
+    # all operands must fit in memory; shapes that take an emulator too long get stand-ins in the search
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
     problems.require_affordable(operator, job.dtypes, least, target.budgets.flops_per_s, len(target.vlens))
     goes_on = not job.fresh and store.journal_path(job.out).exists()
-    if not goes_on:  # a job that is refused leaves nothing
+    if not goes_on:  # a refused job leaves no files
         authoring.require_author(job, operator)
     if plan is not None:
         yield Phase(f"{job.operator} {', '.join(job.dtypes)} for {platform.name}", str(plan))
@@ -137,7 +139,7 @@ def _run(
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):
         yield Note(remark)
-    with contextlib.ExitStack() as until:  # the search ends
+    with contextlib.ExitStack() as until:  # a stop request ends the search
         crew = _crew(job, until, stop)
         with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
             yield from (Note(remark) for remark in journal.remarks)
@@ -146,7 +148,7 @@ def _run(
             seed, texts = _seed(job, journal), Texts(journal.history.texts)
             if not target.simulated:
                 yield Note(f"seed {seed}: kernels are verified on calls drawn from it")
-            work = (job.out / "work").absolute()  # compilers are run in folders of their own
+            work = (job.out / "work").absolute()  # each compiler runs in a folder of its own
             whole = JobContext(job, operator, target, passes(operator), (), journal, seed, work, stop, texts, crew=crew)
             whole = yield from _prepared(whole, sources)
             tasks = [whole.task(dtype) for dtype in job.dtypes]
@@ -156,7 +158,7 @@ def _run(
 
 
 def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, JobContext]:
-    """With tools and workers that were tried, templates, and where the search begins."""
+    """Checks tools and workers, collects templates and starting points: the context of the search."""
     job, operator, target, journal = whole.job, whole.operator, whole.target, whole.journal
     templates: tuple[KernelTemplate, ...] = ()
     with _before_search(journal, whole.stop):
@@ -185,7 +187,7 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
 
 
 def _seed(job: Job, journal: Journal) -> Seed:
-    """What verification draws from: a run that goes on is judged by the draws that it began with."""
+    """The seed of the run's random draws; a resumed run keeps the seed of its journal."""
     noted = [data for name, data in journal.history.notes if name == _SEED]
     if not noted:
         drawn = Seed.draw(job.seed, job.secret)
@@ -201,7 +203,7 @@ def _seed(job: Job, journal: Journal) -> Seed:
 
 
 def _crew(job: Job, until: contextlib.ExitStack, stop: StopRequest) -> Crew | None:
-    """The workers that a job asks for, until then; none where it asks for none or the user wants an end first."""
+    """Starts the job's workers, until the context ends; None without workers, or after a stop request."""
     if not job.workers:
         return None
     with stop.may_end("stopping: no further search; what passed in earlier runs, if anything did, is packaged"):
@@ -213,7 +215,7 @@ def _crew(job: Job, until: contextlib.ExitStack, stop: StopRequest) -> Crew | No
 def _warm(
     whole: JobContext, templates: Sequence[KernelTemplate], sources: _Sources
 ) -> Generator[Event, None, dict[str, WarmStart]]:
-    """Where each dtype's search begins; a run that goes on begins where it began."""
+    """Starting points of each dtype's search; a resumed run keeps those of its journal."""
     if (noted := start.of_journal(whole.journal.history, whole.journal.path)) is not None:
         return noted
     found, warnings = sources
@@ -225,7 +227,7 @@ def _warm(
 
 @contextlib.contextmanager
 def _before_search(journal: Journal, stop: StopRequest) -> Iterator[None]:
-    """Asked to stop here, a job that has nothing yet ends; one that goes on has trials of earlier runs to package."""
+    """After a stop request, ends a job without trials; a resumed one packages its earlier trials."""
     if any(isinstance(end, Finished) and end.outcome.ok for end in journal.history.replay()):
         stop.goes_on(f"stopping: no further search; what passed in earlier runs is packaged. {deliver.AGAIN}")
         yield
@@ -241,7 +243,7 @@ def _nothing() -> Stopped:
 
 
 def _search(tasks: list[Task], stop: StopRequest) -> Generator[Event, None, tuple[list[Winners], bool]]:
-    """The winners of each dtype, and whether the user ended it; then nothing more is begun."""
+    """The winners of each dtype, and whether the user ended the search."""
     found, interrupted = [], stop.asked
     for task in tasks:
         for part in task.passes:
@@ -266,7 +268,7 @@ def _search(tasks: list[Task], stop: StopRequest) -> Generator[Event, None, tupl
 
 
 def _failure(task: Task) -> str:
-    """What the last candidate of the first stage died of, in one line."""
+    """The last failure of the first stage, in one line."""
     ended = task.journal.history.ended((Stage.MICRO, task.dtype, 0))
     if not ended:
         return "No candidate was tried."
@@ -276,7 +278,7 @@ def _failure(task: Task) -> str:
 
 
 def _is_first_real_pass(event: loop.Event) -> bool:
-    """A trial that passed here at all VLENs: its peak is known, or quickly told again."""
+    """Whether a trial of this run passed at all VLENs, so that the target's peak is known or quick to measure."""
     if not isinstance(event, loop.TrialEnded) or event.replayed:
         return False
     return event.finished.outcome.ok and not event.finished.trial.variant.kernel.vlen
@@ -295,11 +297,11 @@ def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Eve
 
 
 def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
-    """What a resumed run must share with the one it goes on with; the budget may grow."""
+    """Facts that a resumed run must share with its journal; the budget may differ."""
     return {
         "tensorop": __version__,  # version of tensorop
-        "operator": job.operator,  # what is computed
-        "platform": target.platform.name,  # what is tuned for
+        "operator": job.operator,  # the operator
+        "platform": target.platform.name,  # the platform
         "templates and platform": digest(operator, target),  # hash of the files that decide results
         "compiler flags": [*candidate_flags(target.platform), *CONFINED],  # for candidates
         "runner": target.name,  # where programs run
@@ -314,7 +316,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
 
 
 def _controls(whole: JobContext) -> Iterator[Event]:
-    """Known-bad kernels first: a judge that passes one of them has nothing to say of ours."""
+    """Verifies the negative controls; if one passes, verification itself is broken and the run stops."""
     yield Phase("negative controls", "each must be refused")
     operator, target, job = whole.operator, whole.target, whole.job
     judge = controls.ControlRun(operator, target.platform, target.runner, whole.seed)

@@ -24,10 +24,10 @@ VARIABLES = {
     ),
 }
 
-# Variables through which a shell or a distribution bends a BLAS: none may reach a baseline.
+# Variables that tune or select a BLAS; they must not reach a baseline.
 SCRUBBED_PREFIXES = ("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "DNNL_", "ONEDNN_", "VECLIB_", "GOTO_")
 
-# Names under which people keep what opens something: no program that is started here needs one.
+# Names of variables that hold secrets; no program that tensorop starts gets them.
 _SECRET = re.compile(
     r"(^|_)(API_?KEY|ACCESS_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE
 )
@@ -41,12 +41,12 @@ CLIENT = (
     "SSL_CERT_DIR",
     "SSLKEYLOGFILE",
 )
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")  # in capitals too
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")  # compared in upper case
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says, read once."""
+    """The settings of the environment, read once."""
 
     cache: Path
     plugins: tuple[Path, ...]
@@ -54,7 +54,7 @@ class Settings:
     llm_api_key: str | None
     llm_base_url: str | None
     llm_model: str | None
-    client: Mapping[str, str] = field(default_factory=dict)  # variables that an endpoint's client reads
+    client: Mapping[str, str] = field(default_factory=dict)  # variables that the endpoint's client reads
 
 
 def read() -> Settings:
@@ -73,8 +73,8 @@ def read() -> Settings:
 
 
 def _proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Those in force: a name in small letters counts before one in capitals, also where it is empty."""
-    names = {name.lower(): name for name in sorted(env) if name.lower() in _PROXIES}  # capitals sort first
+    """The effective proxies: a lower-case name overrides an upper-case one, even when empty."""
+    names = {name.lower(): name for name in sorted(env) if name.lower() in _PROXIES}  # upper case sorts first
     return {name: env[name] for name in names.values() if env[name]}
 
 
@@ -84,5 +84,5 @@ def scrubbed_environment() -> dict[str, str]:
 
 
 def plain_environment() -> dict[str, str]:
-    """What any program needs of this process's environment, and no more."""
+    """The part of this process's environment that every program needs."""
     return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}

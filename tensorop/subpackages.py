@@ -1,5 +1,6 @@
-"""The sub-packages that tensorop can do without. They are found here, by folder: no import statement of the core names
-one. A folder may be absent: then the rest works, and what needs the sub-package says so in one line.
+"""Finds the optional sub-packages by folder; no import statement of the core names one.
+
+Without a folder the rest works. A feature that needs the sub-package then fails with one line.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import ModuleType
 from tensorop import paths
 from tensorop.errors import MissingTool
 
-# By folder, the modules that the core asks for. `backend` has a class Backend(Target), `commands` has click COMMANDS.
+# Folder -> modules that the core asks for. `backend` has a class Backend(Target), `commands` has click COMMANDS.
 OFFERS = {
     "calibration": ("board", "constants"),  # constants of a board model, from figures of the board
     "cluster": ("crew",),  # trials on the workers of a Dask cluster
@@ -23,19 +24,19 @@ BACKENDS = tuple(folder for folder, modules in OFFERS.items() if "backend" in mo
 
 
 def file(folder: str, module: str) -> Path:
-    """Where a sub-package has a module; no file is there where the sub-package is absent."""
+    """The path of a sub-package's module; it does not exist if the sub-package is absent."""
     return paths.package_dir() / folder / f"{module}.py"
 
 
 def offered(module: str) -> Iterator[ModuleType]:
-    """The modules of this name of all sub-packages that are here."""
+    """The modules of this name in all sub-packages that are present."""
     for folder, modules in OFFERS.items():
         if module in modules and file(folder, module).is_file():
             yield importlib.import_module(f"tensorop.{folder}.{module}")
 
 
 def require(folder: str, module: str, purpose: str) -> ModuleType:
-    """A module of a sub-package. purpose: what the user asked for. Raises MissingTool without the sub-package."""
+    """A module of a sub-package. Raises MissingTool if it is absent. purpose: the user's request, for the message."""
     if not file(folder, module).is_file():
         raise MissingTool(
             f"{purpose} needs the sub-package tensorop.{folder}, which is absent here",

@@ -1,7 +1,7 @@
-"""What a target is: a platform within reach by one kind of backend, which alone knows how anything is done there.
+"""The base class of backends: everything that the core asks of a target.
 
-A backend is a module backends/NAME.py, shipped or of a plug-in folder, with `class Backend(Target)`. The core asks the
-methods below; it never asks which backend answers.
+A backend is a module backends/NAME.py, shipped or in a plug-in folder, with `class Backend(Target)`. The core calls the
+methods below, and never checks which backend it has.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from tensorop.events import Event
     from tensorop.package.product import Product
 
-INSTRUCTIONS = 0.1  # the power of them in a variant's objective
+INSTRUCTIONS = 0.1  # exponent of the instruction count in a variant's objective
 
-_TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # of all trials that are under way
+_TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # limits the measurements of all running trials
 
 Files = Mapping[str, bytes]
 Answer = tuple[Measurement, ...] | Outcome
@@ -55,27 +55,27 @@ Answer = tuple[Measurement, ...] | Outcome
 
 @dataclass(frozen=True)
 class Assumed:
-    """The model that figures rest on where no clock takes them."""
+    """The model behind a target's results, if no clock measures them."""
 
     name: str
     version: int
-    constants: Sequence[str] = ()  # names of those whose value is assumed
-    alternatives: Sequence[str] = ()  # names
-    record: Mapping[str, object] = field(default_factory=dict)  # goes beside the figures
+    constants: Sequence[str] = ()  # names of the constants whose value is assumed
+    alternatives: Sequence[str] = ()  # names of the model's alternatives
+    record: Mapping[str, object] = field(default_factory=dict)  # kept beside the results
 
 
 @dataclass(frozen=True)
 class PredictedProduct:
-    """A product of a target that takes no figures."""
+    """A product whose kernels were not measured."""
 
     operator: Operator
     root: Path
-    facts: Mapping[str, Any]  # its operator's part of the manifest
+    facts: Mapping[str, Any]  # the operator's part of the manifest
 
 
 @dataclass(frozen=True)
 class TimedProblem:
-    """What a kit found on such a product's device."""
+    """A problem that a kit measured on the device of such a product."""
 
     dtype: str
     a_along_m: int
@@ -84,167 +84,167 @@ class TimedProblem:
     n: int
     k: int
     batch: int
-    us: Mapping[int, float]  # medians, by number of variant
+    us: Mapping[int, float]  # number of variant -> median time
 
 
 @dataclass(frozen=True)
 class KitRequest:
-    """What a kit measures. Kits of processors time all types in the usual layout."""
+    """What a kit measures. CPU kits time all dtypes in the default layout; some options are for GPU kits only."""
 
-    shapes: Sequence[Shape] = ()  # by default the usual ones
-    probes: int = 0  # how many more shapes of each dtype
-    dtypes: Sequence[str] = ()  # of a device, by default the first
-    layouts: Sequence[str] = ()  # of a device, by their names, by default all
-    kinds: Sequence[str] = ("control", "verify", "time")  # of a device, the steps' kinds
-    jobs: int = 2  # processes side by side, of a processor
-    before: int = 0  # how many kits came back
+    shapes: Sequence[Shape] = ()  # empty: the default ones
+    probes: int = 0  # number of further shapes for each dtype
+    dtypes: Sequence[str] = ()  # GPU kits; empty: the first
+    layouts: Sequence[str] = ()  # GPU kits; names; empty: all
+    kinds: Sequence[str] = ("control", "verify", "time")  # GPU kits; kinds of steps
+    jobs: int = 2  # CPU kits; parallel processes
+    before: int = 0  # number of kits already imported
 
 
 @dataclass(frozen=True)
 class Target(ABC):
-    """A platform within reach."""
+    """A platform that can be reached: how to build, run and measure kernels for it."""
 
     platform: Platform
-    runner: Runner  # how its processes start
-    core: Core | None = None  # what a machine that was asked turned out to be
+    runner: Runner  # starts its processes
+    core: Core | None = None  # the probed machine, if it was asked
 
-    name: ClassVar[str]  # as its file, and in `--runner`
-    address: ClassVar[str] = ""  # what follows in `--runner NAME://...`, where something does
-    unit: ClassVar[str]  # of costs
-    speed: ClassVar[str]  # of flops in a unit of cost
-    shown: ClassVar[str]  # of the cost of 1000 flops, in progress
+    name: ClassVar[str]  # name of its file, and in `--runner`
+    address: ClassVar[str] = ""  # form of what follows `--runner NAME://`; empty: nothing
+    unit: ClassVar[str]  # unit of costs
+    speed: ClassVar[str]  # unit of speed: flops per unit of cost
+    shown: ClassVar[str]  # unit of the cost of 1000 flops, in progress lines
     budgets: ClassVar[Budgets]
     side_by_side: ClassVar[bool] = False  # measurements may overlap
-    deterministic: ClassVar[bool] = False  # one call is counted, the same each time; else batches of calls are timed
-    is_host: ClassVar[bool] = False  # this machine's own processor, which must have what the platform requires
-    confined: ClassVar[bool] = (
-        False  # every process has a jail (docs/explanation/security.md), tried before it is relied on
-    )
-    simulated: ClassVar[bool] = False  # nothing is built, and costs are made up (`simulate`)
-    measures: ClassVar[bool] = True  # figures can be taken; else its own path makes products (`unmeasured`)
-    library_calls: ClassVar[frozenset[str]] = frozenset()  # what products may call beside what all may
-    ignores: ClassVar[Mapping[str, str]] = {}  # options of a job that change nothing, with reasons; they are refused
+    deterministic: ClassVar[bool] = False  # a call always has the same cost, so one is counted; else batches are timed
+    is_host: ClassVar[bool] = False  # this machine's processor, which must have the platform's features
+    confined: ClassVar[bool] = False  # every process runs in a jail (docs/explanation/security.md)
+    simulated: ClassVar[bool] = False  # nothing is built; `simulate` invents costs
+    measures: ClassVar[bool] = True  # kernels can be measured; else `unmeasured` makes products
+    library_calls: ClassVar[frozenset[str]] = frozenset()  # further functions that products may call
+    ignores: ClassVar[Mapping[str, str]] = {}  # options without effect -> reason; they are refused
 
     @classmethod
     def machine(cls, address: str) -> Machine:
-        """What can be asked what it is, before a platform is known. Raises UsageError where nothing can."""
+        """The machine at an address, to be probed before a platform is known. Raises UsageError if there is none."""
         raise UsageError(f"'{cls.name}' names no machine that says what it is", hint="expected native or ssh://host")
 
     @classmethod
     @abstractmethod
     def start(cls, platform: Platform, address: str) -> Runner:
-        """How processes start for a platform, with nothing asked of the target yet. Raises UsageError."""
+        """A runner for a platform; does not contact the target. Raises UsageError."""
 
     @classmethod
     def meet(cls, platform: Platform, address: str) -> tuple[Platform, Runner, Core | None]:
-        """The platform as it is there, how processes start, and what the machine is where it was asked.
+        """Contacts the target: the platform as found there, the runner, and the probed machine.
 
-        Raises BoardError when it does not answer or is not what the platform declares.
+        Raises BoardError if it does not answer or is not what the platform declares.
         """
         return platform, cls.start(platform, address), None
 
     @classmethod
     def reach(cls, platform: Platform, address: str) -> Self:
-        """A target to measure on. Raises as `meet`, and JobError where nothing can be measured."""
+        """A target for measuring. Raises as `meet`, and JobError if nothing can be measured."""
         return cls(*cls.meet(platform, address))
 
     def at(self, vlen: int) -> Self:
-        """The target where its VLEN (bits) is known; itself at 0."""
+        """The target with a fixed VLEN (bits); 0: itself."""
         return dataclasses.replace(self, platform=self.platform.at(vlen)) if vlen else self
 
     @property
     def vlens(self) -> tuple[int, ...]:
-        """VLENs (bits) that scores are made at, each with figures of its own; (0,) where vectors have one length."""
+        """VLENs (bits) at which kernels are measured; (0,) if vectors have one length."""
         return self.platform.vlens
 
     @property
     def verify_vlens(self) -> tuple[int, ...]:
-        """VLENs (bits) that winners must be right at."""
+        """VLENs (bits) at which winners are verified."""
         return self.platform.verify_vlens
 
     @property
     def clocks(self) -> int:
-        """Machines that now take trials side by side, each one at a time."""
+        """Number of machines that measure trials in parallel, one trial each."""
         return 1
 
     @contextlib.contextmanager
     def one(self) -> Iterator[Self]:
-        """The target with one of its machines alone, that no other thread has in the block. A BoardError that leaves
-        the block takes the machine out while there are others."""
+        """The target with one of its machines, reserved for this thread within the block.
+
+        A BoardError that leaves the block removes the machine if there are others.
+        """
         yield self
 
     @staticmethod
     def label(vlen: int) -> str:
-        """What a VLEN is called; "" for 0."""
+        """A VLEN for messages; "" for 0."""
         return f"VLEN {vlen}" if vlen else ""
 
     @property
     def identity(self) -> list[object]:
-        """What a run that goes on must find again of the machine."""
+        """Facts about the machine that a resumed run must find again."""
         return []
 
     @property
     def tools(self) -> dict[str, str]:
-        """By name the versions of what builds and runs kernels: with others, figures may be others."""
+        """Tool -> version, of the tools that build and run kernels; results may depend on them."""
         return {"compiler": tool.compiler_version()}
 
     @property
     def assumed(self) -> Assumed | None:
-        """What figures rest on where no clock on the target takes them."""
+        """The model behind the results; None if a clock measures them."""
         return None
 
     @property
     def measured_by(self) -> str:
-        """A few words on what takes the figures."""
+        """How kernels are measured, in a few words."""
         return f"the board model {self.assumed.name}" if self.assumed else f"the clock of {self.name}"
 
     def weaknesses(self, greeting: Hello | None) -> tuple[str, ...]:
-        """What a process lacks of its jail, by what a harness said of itself; empty where nothing is."""
+        """What a process lacks of its jail, from the harness's greeting; empty if complete."""
         no = (f"the backend '{self.name}' declares no jail",)
         return session.weaknesses(self.runner, greeting) if self.confined else no
 
     def described(self) -> Mapping[str, object]:
-        """What goes beside the figures of a comparison: the machine and its state; cpu, cores and load if anything."""
+        """The machine and its state, for the record of a comparison: cpu, cores and load."""
         return {}
 
     def widest(self) -> Target:
-        """The same machine with all it has: baselines may use more of it than the platform asks."""
+        """The machine with all its features; baselines may use more than the platform requires."""
         return self
 
     def peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
-        """Flops of one core's multiply-adds in a unit of cost (fresh: measured anew); 0 where it cannot be told."""
+        """Peak of one core: flops of multiply-adds per unit of cost; 0 if unknown. fresh: measure again."""
         return 0.0
 
     def last_cache(self) -> int:
-        """Bytes of the last cache; 0 where what memory delivers beyond it (`bandwidth`) cannot be told."""
+        """Bytes of the last-level cache; 0 if the memory `bandwidth` is unknown."""
         return 0
 
     def bandwidth(self) -> float:
-        """Bytes that one core reads from memory in a unit of cost."""
+        """Bytes that one core reads from memory per unit of cost."""
         raise NotImplementedError
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Names of the libraries that a product can be compared with there."""
+        """Names of the libraries that products can be compared with."""
         return baseline.names(self.platform.arch)
 
     def bring(self, offline: bool | None) -> None:
-        """Fetches and builds what jobs and products need; raises the first thing that turns out to be missing."""
+        """Downloads and builds what jobs and products need. Raises for the first missing piece."""
         prewarm.bring(self.platform.arch, shared=self.platform.compiler.shared_target, offline=offline)
 
     def build(self, source: Source, work: Path, timeout_s: float) -> Artifact | Outcome:
-        """A candidate's program, once its machine code was read."""
+        """Builds a candidate's program and checks its machine code."""
         built = building.compile_source(source, building.candidate_flags(self.platform), work=work, timeout_s=timeout_s)
         if isinstance(built, Artifact):
             built = object_gate.check_object(built.path) or link_candidate(built, self.platform.arch, work=work)
         return built
 
     def measure(self, request: MeasureRequest) -> Answer:
-        """What calls cost, or the first failure's outcome. A target of several VLENs measures at the request's."""
+        """Costs of the request's calls at its VLEN, or the outcome of the first failure."""
         raise NotImplementedError
 
     def sample_costs(self, calls: Sequence[Call], what: str) -> tuple[dict[int, Samples], ...]:
-        """For each call of a fixed kernel (native/sample.c), VLEN -> cost. what: the kernel in messages.
+        """For each call of a fixed kernel (native/sample.c): VLEN -> cost. what: name of the kernel in messages.
 
         Raises JobError, BoardError.
         """
@@ -255,38 +255,39 @@ class Target(ABC):
         return found
 
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
-        """What the result may be of where the others are of a dtype, the usual one first."""
+        """Dtypes that the result may have if the inputs have `dtype`; the default first."""
         written = next(one for one in operator.reference.operands.values() if one.access is not Access.IN)
         return (written.formats.get(dtype, dtype),)
 
     def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
-        """A whole job on a target that takes no figures: yields what happens, `Done` last. The product says so."""
+        """Runs a whole job without measurements and yields its events, `Done` last; the product says so."""
         raise NotImplementedError
 
     def attached(self) -> str | None:
-        """The device of such a product that is in this machine, by its name; None without one."""
+        """Name of this machine's GPU that such products run on; None without one."""
         return None
 
     def kit(self, held: PredictedProduct, request: KitRequest) -> tuple[Files, Sequence[str]]:
-        """Of such a product the files of a tuning kit and its plan, line by line. Raises UsageError."""
+        """The files of a tuning kit for such a product, and its plan, line by line. Raises UsageError."""
         raise NotImplementedError
 
     def retuned(
         self, held: PredictedProduct, rows: Sequence[TimedProblem], where: str
     ) -> tuple[Product, Mapping[str, Any]]:
-        """The product with its dispatch by a kit's rows, which were measured at `where`, and what to say of that, by
-        dtype: `regret` and `off` before and after."""
+        """The product with a dispatch fitted to a kit's rows, and dtype -> `regret` and `off` before and after.
+
+        where: name of the machine that measured the rows
+        """
         raise NotImplementedError
 
     def simulate(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
-        """What a trial of this point on a problem ends with, for targets that are simulated."""
+        """Invented outcome and cost of a trial, for simulated targets."""
         raise NotImplementedError
 
     def measure_each(self, request_at: Callable[[int], MeasureRequest]) -> tuple[dict[int, Samples], ...] | Outcome:
-        """For each figure of a request: VLEN -> cost. request_at: the request at a VLEN.
+        """For each measurement of a request: VLEN -> cost. request_at: VLEN -> the request.
 
-        VLENs are measured side by side where that disturbs nothing, so that one long trial does not keep a
-        single processor busy while all others wait for it.
+        Targets with `side_by_side` measure VLENs in parallel, so that one long trial uses several processors.
         """
         found: list[dict[int, Samples]] = []
         for at, measured in zip(self.vlens, self._in_order(request_at), strict=False):
@@ -311,7 +312,7 @@ class Target(ABC):
 
 
 def combine(by_vlen: Mapping[int, Samples]) -> Samples:
-    """One figure of several VLENs: the geometric mean of costs; counters of the first, `by_vlen` of all."""
+    """One cost for several VLENs: the geometric mean, with the counters of the first VLEN."""
     several = list(by_vlen.values())
     if len(several) == 1:
         return several[0]
@@ -325,9 +326,9 @@ def combine(by_vlen: Mapping[int, Samples]) -> Samples:
 
 
 def objective(samples: Samples, vlen: int) -> float:
-    """What variants of one problem are compared by: the cost, under a model times a small power of the instructions.
+    """The value by which variants are compared on a problem: the cost, times a small power of the instruction count.
 
-    A tenth more instructions weigh like a hundredth more cycles: no constant of the model bends their number, so they
-    decide where modelled cycles hardly differ.
+    Ten per cent more instructions weigh like one per cent more modelled cycles. The count does not depend on assumed
+    constants of the model, so it decides between variants with nearly equal cycles.
     """
     return samples.at(vlen) * float(samples.counters.get("instructions", 1.0) ** INSTRUCTIONS)

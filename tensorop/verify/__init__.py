@@ -1,1 +1,1 @@
-"""Judges what was built: candidates on a quick grid, winners on the full one, and the judge itself by controls."""
+"""Verification: candidates on a quick grid, libraries on the full one, and verification itself by negative controls."""

@@ -1,4 +1,4 @@
-"""What measured calls must leave: the oracle is asked once a problem and set of operands, every result compared."""
+"""Checks the outputs of measured calls; the oracle computes each problem and set of operands once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tensorop.model.verdict import Judgement
 
 @dataclass(frozen=True)
 class Answers:
-    """reference: the operator's oracle. For calls of one seed, whose operands are known by their problem."""
+    """Expected outputs of calls of one seed. reference: the operator's oracle."""
 
     reference: Contract
     _limits: dict[tuple[str, bool], Any] = field(default_factory=dict, compare=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     def judge(self, problem: Problem, call: Call, left: CallOutput) -> Judgement:
-        """Every element of what batches of this call left, on the operands that their last call had."""
+        """Compares every element of the batches' outputs with the oracle, for the operands of their last call."""
         given = call.operands(left.second)
         key = problem.label, left.second
         with self._lock:
@@ -35,7 +35,7 @@ class Answers:
         return found if found.ok else replace(found, where="measure", message=f"{found.message}, in a timed call")
 
     def judge_all(self, problem: Problem, call: Call, left: Sequence[CallOutput]) -> Judgement:
-        """The first of several results that is wrong, or the last."""
+        """The first wrong verdict, or the last one."""
         judged = Judgement(Kind.OK, "measure")
         for result in left:
             judged = self.judge(problem, call, result)
@@ -45,8 +45,10 @@ class Answers:
 
 
 def consistent(left: tuple[CallOutput, ...]) -> Outcome:
-    """Whether each set of operands led to one result alone, of numbers: what a single call makes of an output that
-    holds none of its own is what all batches must leave. For calls whose operands no oracle reads."""
+    """Whether each set of operands gave the same result in a single call and in all batches, without NaN.
+
+    This is for calls whose operands the oracle does not read.
+    """
     for second in (False, True):
         results = [of.outputs for of in left if of.second is second]
         if len(results) > 1:

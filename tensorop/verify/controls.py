@@ -1,4 +1,4 @@
-"""Negative controls: kernels with one known fault each, judged like any candidate; all must be refused.
+"""Negative controls: kernels with one known fault each, verified like any candidate; all must be refused.
 
 A control is a C file in templates/<op>/controls/ whose first comment says, one `key: value` a line,
 
@@ -34,16 +34,16 @@ from tensorop.verify.answers import Answers
 from tensorop.verify.grid import Grid, outcome, quick, verify
 from tensorop.verify.subject import Subject
 
-Same = tuple[Grid, dict[tuple[int, int], Call]]  # a grid that holds its cases, and calls of them (Subject.made)
+Same = tuple[Grid, dict[tuple[int, int], Call]]  # verification keeps cases and calls (Subject.made)
 
-_TIMED = 4  # a stream of the seed of its own
+_TIMED = 4  # the controls' stream of the seed
 
 _KEY = re.compile(r"^(?:/\*| \*) (\w+): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Control:
-    """A kernel whose verdict is known beforehand."""
+    """A kernel with a known verdict."""
 
     name: str
     path: Path
@@ -57,20 +57,20 @@ class Control:
         return self.expected == (Kind.OK,)
 
     def applies(self, platform: Platform, dtype: str) -> bool:
-        """Whether this platform and dtype can show the fault."""
+        """Whether the fault can show with this platform and dtype."""
         several, sets = len(platform.verify_vlens) > 1, {one.name for one in platform.primitives}
         if self.dtypes and dtype not in self.dtypes:
             return False
         return all(several if need == "vlens" else need in sets for need in self.needs)
 
     def source(self, operator: Operator) -> Source:
-        """The control with the headers beside it and that of the operator's slots."""
+        """The control's C with the headers beside it and the generated slots.h."""
         paths = [self.path, *sorted(self.path.parent.glob("*.h"))]
         return Source((*((path.name, files.text(path, files.TEXT)) for path in paths), *operator.slots.files))
 
 
 def controls(operator: Operator) -> tuple[Control, ...]:
-    """The operator's controls, honest ones first. Raises SpecError for a file that does not say what it is."""
+    """The operator's controls, correct ones first. Raises SpecError for a file without a valid head."""
     found = [_read(path) for path in sorted((operator.folder / "controls").glob("*.c"))]
     return tuple(sorted(found, key=lambda c: not c.honest))
 
@@ -89,19 +89,19 @@ def _read(path: Path) -> Control:
 
 @dataclass(frozen=True)
 class ControlRun:
-    """An operator's controls on a platform, each by the very path of a candidate, at the VLENs winners must pass."""
+    """Verifies an operator's controls on a platform, on the path of a candidate, at the VLENs of winners."""
 
     operator: Operator
     platform: Platform
     runner: Runner
     seed: Seed
-    _same: dict[str, Same] = field(default_factory=dict, compare=False, repr=False)  # by dtype: all are judged on these
+    _same: dict[str, Same] = field(default_factory=dict, compare=False, repr=False)  # dtype -> cases for all controls
 
     def run(self, dtypes: Sequence[str] | None = None, jobs: int = 1) -> tuple[ControlResult, ...]:
-        """Every control that applies, for each dtype (the operator's by default), so many at a time; nothing may be
-        timed meanwhile.
+        """Verifies every control that applies, for each dtype (by default the operator's), `jobs` at a time.
 
-        Raises JobError "the judge is broken" when one ends in another way than it must, SpecError where there is none.
+        Nothing may be timed meanwhile. Raises JobError if a control has another verdict than expected, SpecError if
+        there are no controls.
         """
         known = controls(self.operator)
         wanted = dtypes or self.operator.dtypes
@@ -146,7 +146,7 @@ class ControlRun:
         return self._same[dtype]
 
     def _timed(self, dtype: str, subject: Subject) -> Outcome:
-        """What calls leave that are timed, or counted as under a model; their figures are nobody's."""
+        """Outputs of timed (or counted) calls of a control; the costs are ignored."""
         reference, seed, shapes = self.operator.reference, self.seed, self.operator.shapes
         problem = reference.problem(dtype, shapes.named(shapes.of(reference.CONTROL_SHAPE)), self.operator.layouts[0])
         call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
@@ -162,7 +162,7 @@ class ControlRun:
         return Answers(reference).judge_all(problem, call, left) if reply.outcome.ok else reply.outcome
 
     def require_expected(self, control: Control, result: ControlResult) -> None:
-        """Raises JobError where a control ended in another way than it must."""
+        """Raises JobError if a control has another verdict than expected."""
         if result.as_expected:
             return
         found, name = result.outcome, f"control '{result.name}' ({result.dtype})"

@@ -1,4 +1,4 @@
-"""Runs a grid of cases on a target and judges every reply, to the first failure."""
+"""Runs a grid of cases on a target and checks every reply, up to the first failure."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.verify.subject import Subject
 
-BATCH = 256  # calls a process: few enough to stop early, enough to make its start cheap
+BATCH = 256  # calls in one process: few enough to stop early, enough to make its start cheap
 
-# Streams of the seed, so that grids, inputs and VLENs are independent of each other.
+# Streams of the seed: grids, inputs and VLENs have independent draws.
 _SIZES, _INPUTS, _REPEAT, _SAME_INPUTS, _AGAIN = 0, 1, 2, 5, 7
 
-AGAIN = 1  # call of a process that is made again with other numbers in one place
-LEAST = 8  # elements of such a call's inputs
-MOST = 2e5  # flops of one
-REPEATS = 3  # equal calls with several threads
+AGAIN = 1  # calls of a process that are repeated with one element changed
+LEAST = 8  # elements of each input of such a call
+MOST = 2e5  # flops of such a call
+REPEATS = 3  # repetitions of a call with several threads
 
 Grid = Callable[[int, Seed], Sequence[Case]]  # VLEN in bits, seed -> cases
 
 
 def quick(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]) -> Grid:
-    """The operator's grid for every candidate. tiles: VLEN in bits -> sizes in elements, as the operator names them."""
+    """The operator's quick grid. tiles: VLEN in bits -> the tile's sizes in elements, by the operator's names."""
     return lambda vlen, seed: operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES, vlen))
 
 
 def dealt(operator: Operator, dtype: str, tiles: Mapping[int, Mapping[str, int]]) -> Grid:
-    """One such grid for all VLENs together, whose cases they take in turn."""
+    """One quick grid for all VLENs, dealt out to them in turn."""
     return in_turn(
         lambda vlen, seed: operator.reference.quick_grid(dtype, tiles[vlen], seed.stream(_SIZES)), list(tiles)
     )
 
 
 def in_turn(grid: Grid, vlens: Sequence[int]) -> Grid:
-    """A grid's cases, of which there are as many at every VLEN, taken by the VLENs (bits) in turn."""
+    """Deals a grid's cases to the VLENs (bits) in turn; the grid has equally many cases at each."""
     return lambda vlen, seed: grid(vlen, seed)[vlens.index(vlen) :: len(vlens)]
 
 
 def verify(operator: Operator, subject: Subject, grid: Grid, vlens: Sequence[int], seed: Seed) -> tuple[Verdict, ...]:
-    """One verdict a VLEN (bits; 0 where the target has one width only), ending with the first that fails.
+    """One verdict for each VLEN (bits; 0 if the target has one width), up to the first failure.
 
     Raises JobError, MissingTool and BoardError as `Subject.execute` does.
     """
@@ -61,15 +61,15 @@ def verify(operator: Operator, subject: Subject, grid: Grid, vlens: Sequence[int
 
 
 def outcome(verdicts: Sequence[Verdict]) -> Outcome:
-    """The first failure, or that all passed."""
+    """The first failure; OK if all passed."""
     failed = next((v.outcome for v in verdicts if not v.ok), None)
     return failed or Outcome(Kind.OK, "verify")
 
 
 def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed) -> Verdict:
-    """Calls and judges each case with inputs of its own; the message names case, VLEN and seed of the first failure."""
+    """Runs and checks each case with inputs of its own. The message has case, VLEN and seed of the first failure."""
     threads, answers = subject.guest.threads, subject.answers
-    if not cases:  # whoever has tried nothing has found nothing right
+    if not cases:  # an empty grid verifies nothing
         nothing = Outcome(Kind.REFUSED, "verify", "the grid has no case, so nothing was verified")
         return Verdict(nothing, vlen, 0, str(seed), 0.0, threads)
     worst = 0.0
@@ -104,12 +104,14 @@ def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: in
     return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)
 
 
-Calls = list[tuple[int, Call]]  # the number of a case in its batch, and a call of it
+Calls = list[tuple[int, Call]]  # (number of the case in its batch, its call)
 
 
 def _with_changed(batch: Sequence[Case], calls: Calls, reference: Contract, rng: np.random.Generator) -> Calls:
-    """The calls, a few of them followed by the same at the same addresses, with one element of each input changed in
-    turn: what a kernel keeps of a call says nothing of the next, however much of it is alike."""
+    """The calls; AGAIN of them are repeated at the same addresses with one element of each input changed in turn.
+
+    A kernel that reuses results of an earlier, similar call fails here.
+    """
     able = [i for i, call in calls if batch[i].distribution == "normal" and all(map(math.isfinite, call.scalars))]
     able = [i for i in able if _inputs(calls[i][1]) and 0 < reference.work(batch[i].problem) < MOST]
     again: dict[int, Calls] = {}
@@ -128,14 +130,16 @@ def _with_changed(batch: Sequence[Case], calls: Calls, reference: Contract, rng:
 
 
 def _inputs(call: Call) -> list[int]:
-    """The buffers that are read alone, where all are large enough to have an element that is easily overlooked."""
+    """Indices of the read-only buffers; [] if one has fewer than LEAST elements."""
     found = [i for i, buffer in enumerate(call.buffers) if buffer.access is Access.IN and buffer.data.size]
     return found if all(call.buffers[i].data.size >= LEAST for i in found) else []
 
 
 def _changed(call: Call, place: int, problem: Problem, reference: Contract, rng: np.random.Generator) -> Call | None:
-    """One element has the other sign, or is another integer: neither the first nor the last one, and one that the
-    result shows. None where a few tries find none, as in an input that is not used."""
+    """The call with one element changed (other sign, or another integer), such that the expected result changes.
+
+    It is neither the first nor the last element. None if a few tries find none, as in an unused input.
+    """
     buffer = call.buffers[place]
     number, before = reference.operands[buffer.name].number(problem.dtype), reference.expected(problem, call)
     for at in rng.integers(1, buffer.data.size - 1, LEAST):
@@ -160,11 +164,11 @@ def verify_threads(
     vlen: int,
     seed: Seed,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each thread count, ending with the first that fails; none where there is no case to try.
+    """One verdict for each number of threads, up to the first failure; none without cases.
 
-    with_threads: the product, made to use so many; cases: large enough that all of them get work. Each case is judged,
-    then one call is repeated and its outputs compared bit by bit: a sum whose order depends on which thread was
-    faster, or an element two threads write, gives itself away.
+    with_threads: number of threads -> the product that uses them; cases: large enough for all threads
+    Each case is checked, then one call is repeated and its outputs compared bit by bit. This finds sums whose order
+    depends on timing, and elements that two threads write.
     """
     verdicts: list[Verdict] = []
     for count in counts if cases else ():
@@ -183,7 +187,7 @@ def verify_threads(
 
 
 def _steady(replies: Sequence[Reply], case: Case, threads: int, seed: Seed) -> Outcome:
-    """Whether equal calls left the same bits."""
+    """Compares the bits of repeated calls' outputs."""
     for reply in replies:
         if not reply.outcome.ok:
             return reply.outcome

@@ -1,4 +1,4 @@
-"""What is verified: a program on a target, and how it is called."""
+"""The subject of a verification: a program on a target, and how to call it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from tensorop.verify.answers import Answers
 
 
 def no_workspace(problem: Problem, vlen: int) -> int:
-    """For kernels that bring their own memory, or need none."""
+    """No workspace, for kernels that allocate their own memory or need none."""
     return 0
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A harness with a candidate linked in, or one that opens `libraries`."""
+    """A harness program with a candidate linked in, or one that opens the guest's libraries."""
 
     runner: Runner
     program: Path
     guest: Guest = field(default_factory=Guest)
     entry: Entry = field(default_factory=Entry)
-    workspace: Callable[[Problem, int], int] = no_workspace  # elements that a call needs at a VLEN (bits)
-    compute: str = ""  # the workspace's number format; empty: the dtype's own
+    workspace: Callable[[Problem, int], int] = no_workspace  # (problem, VLEN in bits) -> elements of workspace
+    compute: str = ""  # number format of the workspace; empty: the call's dtype
     timeout_s: float = 20.0  # for each call
-    more: tuple[int, ...] = ()  # dims that follow the operator's own in every call
-    made: dict[tuple[int, int], Call] | None = None  # by ids of cases and VLEN: calls, for whoever holds these cases
-    answers: Answers | None = None  # of large problems: their inputs are the same at every VLEN, the oracle asked once
+    more: tuple[int, ...] = ()  # run-time parameters, which follow the operator's dims in every call
+    made: dict[tuple[int, int], Call] | None = None  # (id of a case, VLEN) -> its call, while the case is kept
+    answers: Answers | None = None  # for large problems: inputs are the same at every VLEN, computed by the oracle once
 
     def call(self, reference: Contract, case: Case, rng: np.random.Generator, vlen: int) -> Call:
-        """A case's call at a VLEN (bits), with inputs of its own."""
+        """The call of a case at a VLEN (bits), with random inputs."""
         if self.made is not None and (known := self.made.get((id(case), vlen))) is not None:
             return known
         space = self.workspace(case.problem, vlen)
@@ -51,7 +51,7 @@ class Subject:
         return call
 
     def execute(self, calls: Sequence[Call], vlen: int) -> list[Reply]:
-        """One process for all calls, a fresh one after each that died; replies in order.
+        """Runs all calls in one process, and in a new one after each crash; replies in order.
 
         Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
         """
