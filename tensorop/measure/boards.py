@@ -1,4 +1,4 @@
-"""Is the board behind an address the core that a platform file declares? Nothing is measured on it before that."""
+"""Checks that the board behind an address is the core that a platform file declares, before any measurement."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tensorop.runners import facts
 from tensorop.runners.native import Native
 from tensorop.runners.ssh import Ssh
 
-# What deadlines were made for: a desk machine's clock, and a wire of 100 Mbit/s.
+# Deadlines were chosen for a desktop's clock and a link of 100 Mbit/s.
 _CLOCK_MHZ = 2000.0
 _LINK = 10e6
 _MOST_PATIENCE = 40.0
 
 
 def meet(platform: Platform, runner: Ssh) -> tuple[Platform, Ssh, Core]:
-    """The platform narrowed to what the board is, the runner told where and how patiently to measure, the core.
+    """Probes a board: the platform narrowed to the board, the runner with its processors and deadlines, and the core.
 
-    Raises BoardError when it does not answer, is not the declared core, or cannot run a program; MissingTool without
-    a compiler.
+    Raises BoardError if it does not answer, is not the declared core, or cannot run a program; MissingTool without a
+    compiler.
     """
     quiet = facts.read(runner)
     if quiet.arch != platform.arch:
@@ -37,15 +37,17 @@ def meet(platform: Platform, runner: Ssh) -> tuple[Platform, Ssh, Core]:
 
 
 def here(platform: Platform) -> Platform:
-    """A platform for several VLENs narrowed to that of this machine's core. Raises JobError where the core does not
-    execute the vectors that the platform requires, MissingTool without a compiler."""
+    """A platform for several VLENs narrowed to this machine's VLEN.
+
+    Raises JobError if the core lacks the required vectors, MissingTool without a compiler.
+    """
     if len(platform.vlens) == 1 and facts.VECTORS not in platform.requires:
         return platform
     return on_core(platform, facts.execute(Native(), identify_program(platform.arch).path))
 
 
 def on_core(platform: Platform, reported: Mapping[str, str]) -> Platform:
-    """The same for what identify.c said of a core."""
+    """The platform narrowed to a core that identify.c probed."""
     if facts.VECTORS in platform.requires and not facts.confirms(reported):
         raise JobError(
             f"this machine's CPU executes no instruction of the V extension 1.0, which platform '{platform.name}' needs"
@@ -58,13 +60,13 @@ def on_core(platform: Platform, reported: Mapping[str, str]) -> Platform:
 
 
 def narrowed(platform: Platform, vlen: int | None) -> Platform:
-    """The platform on a core, which has one VLEN (bits); its first one where the core does not say."""
+    """The platform with a core's VLEN (bits); with its own first one if the core does not report any."""
     only = (vlen or platform.vlens[0],)
     return dataclasses.replace(platform, vlens=only, verify_vlens=only)
 
 
 def fitting(platform: Platform, core: Core, runner: Ssh) -> tuple[int, ...]:
-    """The processors that are the declared core. Raises BoardError when there is none."""
+    """The processors that are the declared core. Raises BoardError if there is none."""
     missing = [flag for flag in platform.requires if flag not in core.flags] if core.flags else []
     if missing:
         raise _not(platform, runner, f"{core.label}, which lacks {', '.join(missing)}")
@@ -82,7 +84,7 @@ def fitting(platform: Platform, core: Core, runner: Ssh) -> tuple[int, ...]:
 
 
 def patience(core: Core) -> float:
-    """By how much deadlines stretch: 1 for a desk machine on a good wire."""
+    """Factor of deadlines: 1 for a desktop on a fast link."""
     slow = _CLOCK_MHZ / core.clock_mhz if core.clock_mhz else 1.0
     far = _LINK / core.link if core.link else 1.0
     return min(max(slow, far, 1.0), _MOST_PATIENCE)

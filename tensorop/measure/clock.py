@@ -1,4 +1,4 @@
-"""Time by the target's own clock: pinned, warmed, interleaved, with a reference that tells when not to trust it."""
+"""Measures time with the target's clock: pinned, warmed and interleaved, with a reference that detects drift."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REPEATS = 2
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to measure, as protocol.Time has it."""
+    """How long to measure; the fields are those of protocol.Time."""
 
     rounds: int = 15
     warm_ns: int = 5_000_000
@@ -35,15 +35,17 @@ class Pace:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """One measurement at a time on this machine, over all of its processes of this user."""
+    """Holds a lock so that this user's processes measure one at a time on this machine."""
     with locks.held(paths.cache_dir("locks") / "clock.lock", "it measures by the clock of this machine"):
         yield
 
 
 def measure(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measurement, ...] | Outcome:
-    """ns of each call, or of the call by each entry. The process is by default pinned to the runner's processor.
+    """Time in ns of each call, or of one call by each entry.
 
-    Returns the first failure's outcome, and that of a wrong result unless libraries are compared. Raises as
+    The process is pinned, by default to the runner's processor.
+
+    Returns the outcome of the first failure; also of a wrong result, unless libraries are compared. Raises as
     `session.run`.
     """
     request = replace(request, guest=request.guest or Guest(cpu=runner.processor))
@@ -53,7 +55,7 @@ def measure(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measur
 
 
 def _one_by_one(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measurement, ...] | Outcome:
-    """Without a reference: a search needs many figures more than exact ones, and its finalists are measured again."""
+    """Times calls without a reference: a search needs many results rather than exact ones."""
     asked = [pace.request(call, request.entries, keep=True) for call in request.calls]
     with alone():
         replies = request.replies(runner, asked)
@@ -66,19 +68,20 @@ def _one_by_one(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Me
 
 @dataclass(frozen=True)
 class _Window:
-    """Entries by turns: ns a call by entry and round, with the medians of empty calls that were taken off."""
+    """Interleaved entries: ns of a call by entry and round, and the subtracted medians of empty calls."""
 
-    moved: float  # how far the reference drifted, as a share
+    moved: float  # drift of the reference, as a share
     rounds: Sequence[tuple[float, ...]]
     empty: Sequence[float]
     left: Sequence[tuple[CallOutput, ...]]
 
 
 def _interleaved(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measurement, ...] | Outcome:
-    """Entries by turns. Where the reference's figure moves by more than 10 % within a window, the window is measured
-    again, at most twice, and the one that moved least counts: paired ratios bear it.
+    """Times interleaved entries.
 
-    NOISY where in no window all calls took longer than empty ones.
+    If the reference drifts by more than 10 % within a window, the window is repeated, at most twice. The window with
+    the least drift counts, since paired ratios tolerate it. NOISY if some call was faster than an empty one in every
+    window.
     """
     entries = tuple(request.entries)
     every = (*entries, *(replace(entry, empty=True) for entry in entries)) if request.empty else entries
@@ -93,7 +96,7 @@ def _interleaved(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[M
         empty = [statistics.quartiles(rounds)[1] for rounds in samples[len(entries) :]]
         taken_off = empty or [0.0] * len(entries)
         rounds = [tuple(x - off for x in own) for own, off in zip(samples[: len(entries)], taken_off, strict=True)]
-        if min(map(min, rounds)) <= 0:  # a slow moment of the machine, or a call that does nothing
+        if min(map(min, rounds)) <= 0:  # the machine was slow for a moment, or the call does nothing
             continue
         moved = statistics.drift(samples[len(entries) - 1 if request.compares else 0])
         if best is None or moved < best.moved:

@@ -1,4 +1,4 @@
-"""The machine that a native figure was taken on: its state, and how fast one core moves data to and from memory."""
+"""The state of this machine, and the memory bandwidth of one core."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import numpy as np
 from tensorop.measure import clock
 
 _CPU = Path("/sys/devices/system/cpu")
-_BYTES = 96 << 20  # an array; two of them are far beyond the last cache's share of a core
+_BYTES = 96 << 20  # bytes of an array; two exceed a core's share of the last-level cache
 _ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class MachineState:
-    """What goes beside figures: names as the kernel spells them, "" for what it does not tell."""
+    """The machine's state beside a result: the kernel's words; "" if unknown."""
 
     cpu: str
-    cores: int  # those this process may use
+    cores: int  # processors that this process may use
     kernel: str
     governor: str
     boost: str
     huge_pages: str
-    load: float  # the mean number of running processes over the last minute
+    load: float  # mean number of running processes in the last minute
 
 
 def record() -> MachineState:
-    """The state now."""
+    """The current state."""
     return MachineState(
         cpu=_model(),
         cores=len(os.sched_getaffinity(0)),
@@ -45,7 +45,7 @@ def record() -> MachineState:
 
 
 def complaints(machine: MachineState) -> tuple[str, ...]:
-    """What makes native figures doubtful, in words for the user."""
+    """Warnings about conditions that make timings unreliable."""
     out = []
     if machine.load > machine.cores:
         out.append(f"{machine.load:.1f} processes compete for {machine.cores} cores")
@@ -76,18 +76,18 @@ def _model() -> str:
 
 
 def copy_bandwidth() -> float:
-    """Bytes a nanosecond (GB/s) read and written by NumPy's copy of a large array; the best of a few.
+    """Bytes per nanosecond (GB/s) of NumPy's copy of a large array; the best of a few.
 
-    As STREAM's copy counts them (McCalpin 1995): two bytes moved for each byte copied.
+    Counted as in STREAM's copy (McCalpin 1995): two bytes moved for each byte copied.
     """
     source, copy = np.ones(_BYTES, dtype=np.uint8), np.zeros(_BYTES, dtype=np.uint8)
     return 2 * _best(lambda: np.copyto(copy, source))
 
 
 def read_bandwidth() -> float:
-    """Bytes a nanosecond (GB/s) that NumPy's maximum of a large f32 array reads; the best of a few.
+    """Bytes per nanosecond (GB/s) that NumPy's maximum of a large f32 array reads; the best of a few.
 
-    It is vectorized and writes nothing: the roof of a product that reads a large matrix once.
+    It is vectorized and writes nothing, so it bounds a product that reads a large matrix once.
     """
     return _best(np.ones(_BYTES // 4, dtype=np.float32).max)
 

@@ -13,14 +13,14 @@ _LMULS: Mapping[str, int] = {"m1": 1, "m2": 2, "m4": 4, "m8": 8}
 
 
 def best(model: BoardModel, vlen: int, number: str) -> float:
-    """Flops a cycle at the LMUL that has most; a table that does not grow is of vectors without LMUL."""
+    """Flops per cycle at the best LMUL. A cost table that does not grow belongs to vectors without LMUL."""
     cycles = model.cost(_FMA).cycles
     grouped = isinstance(cycles, Cycles) and cycles.m8 > cycles.m1
     return max(modelled_peak(model, vlen, number, lmul) for lmul in (_LMULS if grouped else ("m1",)))
 
 
 def modelled_peak(model: BoardModel, vlen: int, number: str, lmul: str = "m1") -> float:
-    """Flops a cycle of a model's core whose vector units do nothing but multiply-adds of a format at an LMUL."""
+    """Flops per cycle of a model's core that executes only multiply-adds of a format at an LMUL."""
     bits = 8 * NUMBERS[number].size
     cost = model.cost(_FMA)
     eew = board.EEWS.index(bits)

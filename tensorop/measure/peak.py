@@ -1,4 +1,4 @@
-"""The fused multiply-adds a machine really does in a second, by chains that depend on nothing but themselves."""
+"""Measures a machine's peak: fused multiply-adds in independent chains."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tensorop.runners.protocol import Entry
 from tensorop.store import durable
 
 _ITERATIONS = 20_000
-# (bytes of a vector, independent chains) as native/peak.c has them, by the value of flag 0.
+# (bytes of a vector, independent chains) by the value of flag 0, as in native/peak.c.
 VARIANTS = ((16, 10), (32, 10), (64, 10), (16, 16), (32, 12), (64, 16))
 _ELEMENT: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 
 
 def fma_peak(program: Artifact, runner: Runner, dtype: str, *, fresh: bool = False) -> float:
-    """GFLOP/s of one core, two operations a multiply-add; measured once for a machine and program (fresh: again).
+    """GFLOP/s of one core, two operations a multiply-add; cached by machine and program (fresh: measure again).
 
     program: build.programs.peak_program of this dtype (f32 or f64). The best of several vector widths and chain counts.
     Raises JobError when it cannot be measured.
@@ -38,7 +38,7 @@ def fma_peak(program: Artifact, runner: Runner, dtype: str, *, fresh: bool = Fal
     before = float(json.loads(kept.read_text())["gflops"]) if kept.is_file() else 0.0
     if before and not fresh:
         return before
-    # Other work on the machine can only hide the peak, so the most ever seen is nearest to it.
+    # Other work can only lower a result, so the highest one is nearest to the peak.
     best = max(before, *_rates(program.path, runner, _ELEMENT[dtype]))
     durable.replace(kept, json.dumps({"gflops": best, "dtype": dtype, "machine": state}))
     return best
@@ -49,7 +49,7 @@ def _rates(program: Path, runner: Runner, element: np.dtype[Any]) -> list[float]
     out = np.zeros(64 // element.itemsize, dtype=element)
     call = Call((_ITERATIONS,), buffers=(Buffer("seed", Access.IN, seed), Buffer("out", Access.OUT, out)))
     entries = [Entry(0, (0, variant)) for variant in range(len(VARIANTS))]
-    # The least time of a chain is sought, which a drift of the machine between rounds can hide but not make.
+    # The least time counts: drift between rounds can only raise it.
     pace = clock.Pace(rounds=15, min_ns=1_000_000)
     timed = clock.measure(runner, MeasureRequest(program, [call], entries, Purpose.CHOICE), pace)
     if isinstance(timed, Outcome):

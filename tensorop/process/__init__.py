@@ -1,1 +1,1 @@
-"""Processes: that Ctrl-C does not reach, that end in time, what they leave, and what a stranger's cause."""
+"""Processes: starting and ending them, deadlines, temporary files, and the barrier around untrusted text."""

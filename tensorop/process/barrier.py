@@ -1,6 +1,6 @@
-"""One barrier around everything that is done with a stranger's words: what they cause is an outcome, never an error.
+"""A barrier around work on untrusted text: an exception that the text causes becomes an outcome.
 
-What the machine lacks (a tool, the disk, a board) is no fault of a template, and passes.
+Exceptions about the machine (a missing tool, a full disk, a lost board) pass through.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FRAMES = 8
 
 
 def guarded(where: str, call: Callable[P, T], *args: P.args, **how: P.kwargs) -> T | Outcome:
-    """What `call` gives, or the outcome REFUSED at `where` of what it raises. JobError and OSError are raised."""
+    """Returns what `call` returns, or REFUSED at `where` for an exception. JobError and OSError pass through."""
     try:
         return call(*args, **how)
     except (JobError, OSError):
@@ -30,7 +30,7 @@ def guarded(where: str, call: Callable[P, T], *args: P.args, **how: P.kwargs) ->
         return Outcome(Kind.REFUSED, where, _short(str(error)))
     except Exception as error:
         kind = type(error).__name__
-        # a KeyError says no more than its key; files are named without their folders, for a log goes to a model
+        # a KeyError has only its key as text; folders are removed from paths, since a language model may read the log
         fault = _short(f"{kind}: {error}" if str(error) else kind)
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
         places = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)

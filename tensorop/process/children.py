@@ -1,6 +1,6 @@
-"""Processes this one has started, so that all of them can be ended at once.
+"""Starts child processes and can end all of them at once.
 
-Each has a session of its own: Ctrl-C at a terminal reaches this process alone, which decides what ends.
+Each child has a session of its own. So Ctrl-C at a terminal reaches only this process, which decides what to end.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _GONE_S = 10.0
 
 
 class Cancelled(KeyboardInterrupt):
-    """Raised where somebody waits for a process that `end` ended, or wants to start one meanwhile.
+    """A process that somebody waits for was ended by `end`, or a new one was requested meanwhile.
 
-    No failure of what was run: nothing may be concluded from it.
+    It is no failure of the program: nothing may be concluded from it.
     """
 
 
@@ -37,14 +37,16 @@ _for_good = False
 
 
 def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
-    """As `subprocess.Popen`, in a session of its own, with SIGINT blocked. Whoever calls it calls `release` in the
-    end. Without `env` the child has this process's environment, scrubbed (`settings.scrubbed_environment`)."""
+    """As `subprocess.Popen`, in a session of its own, with SIGINT blocked. The caller must call `release` at the end.
+
+    Without `env`, the child has this process's environment without secrets (`settings.scrubbed_environment`).
+    """
     if how.get("env") is None:
         how["env"] = settings.scrubbed_environment()
     with _lock:
         if _ending:
             raise Cancelled
-        # a child is in our group until it has its session: Ctrl-C must not reach it there
+        # until it has its session, a child is in our group, where Ctrl-C must not reach it
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             child = subprocess.Popen(list(argv), start_new_session=True, **how)
@@ -55,11 +57,11 @@ def start(argv: Sequence[str], **how: Any) -> subprocess.Popen[Any]:
 
 
 def release(child: subprocess.Popen[Any]) -> int:
-    """Kills what is left of a child and of all it started; returns its status. Raises Cancelled when `end` ended it."""
+    """Kills a child and all processes that it started; returns its status. Raises Cancelled if `end` ended it."""
     _kill(child)
     try:
         status = child.wait(_GONE_S)
-    except subprocess.TimeoutExpired:  # it hangs in the kernel, in a driver say, where no signal reaches it
+    except subprocess.TimeoutExpired:  # it hangs in the kernel (in a driver, for example), where no signal reaches it
         status = -signal.SIGKILL
     with _lock:
         _alive.pop(child.pid, None)
@@ -75,7 +77,7 @@ def release(child: subprocess.Popen[Any]) -> int:
 
 
 def was_ended(child: subprocess.Popen[Any]) -> bool:
-    """Whether `end` killed a child that nobody has released yet."""
+    """Whether `end` killed a child that was not released yet."""
     with _lock:
         return child.pid in _ended
 
@@ -88,8 +90,10 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run` with its output captured as text, until the child itself ends: what it left behind may hold
-    its output open. Raises FileNotFoundError, TimeoutExpired, Cancelled."""
+    """As `subprocess.run` with captured text, but returns when the child itself ends.
+
+    Processes that the child left behind may keep its output open. Raises FileNotFoundError, TimeoutExpired, Cancelled.
+    """
     with _file("input") as given, _file("output") as out, _file("errors") as err:
         given.write((input or "").encode())
         given.seek(0)
@@ -118,7 +122,7 @@ def _ends_within(child: subprocess.Popen[Any], seconds: float) -> bool:
 
 
 def end(for_good: bool = False) -> None:
-    """Kills every child; until `allow` no other is started. for_good: `allow` is no longer heeded."""
+    """Kills every child; no other starts until `allow`. for_good: `allow` has no effect any more."""
     global _ending, _for_good
     with _lock:
         _ending = True
@@ -129,24 +133,24 @@ def end(for_good: bool = False) -> None:
 
 
 def allow() -> None:
-    """Children may be started again."""
+    """Lets children start again."""
     global _ending
     with _lock:
         _ending = _for_good
 
 
 def ending() -> bool:
-    """Whether whoever waits for something is to give up."""
+    """Whether waiting code must give up."""
     return _ending
 
 
 def ending_for_good() -> bool:
-    """Whether this process is on its way out."""
+    """Whether this process is about to exit."""
     return _for_good
 
 
 def kill_the_rest() -> None:
-    """Every process below this one, also such as were being started: for the very last moment."""
+    """Kills every process below this one, also those that are just starting; for the last moment before exit."""
     with contextlib.suppress(psutil.Error):
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.Error):
@@ -154,6 +158,6 @@ def kill_the_rest() -> None:
 
 
 def _kill(child: subprocess.Popen[Any]) -> None:
-    if child.returncode is None:  # nobody has waited for it, so its number still names its group and nobody else's
+    if child.returncode is None:  # it was not waited for yet, so its number still names its own group
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -9,7 +9,7 @@ from tensorop.model.budget import Budget
 
 
 class Clock:
-    """What is left of a budget. seconds: spent before this run, known from the journal; trials: that ended."""
+    """The rest of a budget. seconds: spent before this run, from the journal; trials: number that ended."""
 
     def __init__(self, budget: Budget, seconds: float = 0.0, trials: int = 0) -> None:
         self._budget = budget
@@ -18,7 +18,7 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
-        """Seconds spent, earlier runs included."""
+        """Seconds spent, including earlier runs."""
         return time.monotonic() - self._began
 
     @property
@@ -31,7 +31,7 @@ class Clock:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the limit that is known to come: None under a budget of trials alone before the first one ended."""
+        """Expected seconds until the end; None with a trial budget before the first trial ended."""
         by_time = None if self._budget.seconds is None else max(0.0, self._budget.seconds - self.elapsed)
         if self.trials_left is None or not self.trials:
             return by_time
@@ -40,7 +40,7 @@ class Clock:
 
 
 class StageClock:
-    """Seconds by stage of one trial."""
+    """Seconds of each step of one trial."""
 
     def __init__(self, seconds: Mapping[str, float] | None = None) -> None:
         self.seconds: dict[str, float] = dict(seconds or {})

@@ -1,4 +1,4 @@
-"""How long all that a thread waits for may take together: processes that run into it end, as at their own limit."""
+"""A common deadline for everything that a thread waits for; processes are ended when it passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Deadline:
-    """at: on the monotonic clock; struck: whether a process was ended by it."""
+    """at: time on the monotonic clock; struck: whether it ended a process."""
 
     at: float
     struck: bool = False
@@ -27,7 +27,7 @@ def current() -> Deadline | None:
 
 
 def left(until: float) -> float:
-    """Seconds until then, or until this thread's deadline where that comes first; one that has come has struck."""
+    """Seconds until `end` or this thread's deadline, whichever is first; a passed deadline counts as struck."""
     common = current()
     seconds = (until if common is None else min(until, common.at)) - time.monotonic()
     if seconds <= 0 and common is not None and common.at <= until:
@@ -37,7 +37,7 @@ def left(until: float) -> float:
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[Deadline]:
-    """A deadline for what this thread does in the block; it takes an outer one's place."""
+    """A deadline for this thread within the block; it replaces an outer one."""
     with _as(Deadline(time.monotonic() + seconds)) as deadline:
         assert deadline is not None
         yield deadline
@@ -45,14 +45,14 @@ def within(seconds: float) -> Iterator[Deadline]:
 
 @contextlib.contextmanager
 def shared(given: Deadline | None) -> Iterator[None]:
-    """Another thread's deadline, or none, for what this one does for it in the block."""
+    """Another thread's deadline (or none) for work that this thread does for it within the block."""
     with _as(given):
         yield
 
 
 @contextlib.contextmanager
 def none() -> Iterator[None]:
-    """No deadline in the block: for what is done once and serves others too."""
+    """No deadline within the block, for work whose result serves other trials too."""
     with _as(None):
         yield
 

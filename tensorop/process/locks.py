@@ -1,4 +1,4 @@
-"""A file's lock that processes take in turn: who waits says for whom, heeds the user, and gives up in the end."""
+"""A file lock between processes. A waiting process names the holder, obeys Ctrl-C, and gives up after a time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ import psutil
 from tensorop import errors
 from tensorop.process import waiting
 
-MOST_S = 3600.0  # a compiler that somebody fetches, or long measurements
-SAID_S = 10.0  # before whoever waits says so
+MOST_S = 3600.0  # long enough for a compiler's download or long measurements
+SAID_S = 10.0  # seconds before a waiting process says so
 log = logging.getLogger("tensorop")
 
 
 @contextlib.contextmanager
 def held(path: Path, what: str) -> Iterator[None]:
-    """The lock for the time of the block. what: the holder does with it, for the message. Raises JobError where it is
-    not free within MOST_S, OSError where the file system has no locks."""
+    """Holds the lock within the block. what: what the holder does, for the message.
+
+    Raises JobError if it is not free within MOST_S, OSError if the file system has no locks.
+    """
     lock, begin, silent = filelock.FileLock(path), time.monotonic(), True
     while True:
         waiting.heed()
@@ -48,7 +50,7 @@ def held(path: Path, what: str) -> Iterator[None]:
 
 
 def holder(path: Path) -> int | None:
-    """The process that holds a file's lock; None where this kernel knows of none, as with one of another machine."""
+    """The process that holds a file's lock; None if this kernel does not know it (another machine's, for example)."""
     with contextlib.suppress(OSError, ValueError):
         of = path.stat()
         file = f"{os.major(of.st_dev):02x}:{os.minor(of.st_dev):02x}:{of.st_ino}"

@@ -1,4 +1,4 @@
-"""Temporary files of this process, which never outlive it for long: what a killed one left, the next one removes."""
+"""Temporary files of this process. What a killed process left, the next one removes."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from pathlib import Path
 
 _PREFIX = f"tensorop-{os.getuid()}-"
 _LOCK = "lock"
-_YOUNG_S = 60.0  # a folder is made before its lock is
+_YOUNG_S = 60.0  # a folder exists shortly before its lock
 _guard = threading.Lock()
-_own: tuple[int, Path, int] | None = None  # process, folder, descriptor of its lock
+_own: tuple[int, Path, int] | None = None  # (process, folder, descriptor of its lock)
 
 
 @contextlib.contextmanager
 def folder(what: str) -> Iterator[Path]:
-    """An empty folder for the time of the block. what: begins its name."""
+    """An empty folder within the block. what: begin of its name."""
     with tempfile.TemporaryDirectory(prefix=f"{what}-", dir=_root(), ignore_cleanup_errors=True) as made:
         yield Path(made)
 
 
 def clear() -> None:
-    """Removes this process's folder now: for an end that runs nothing else."""
+    """Removes this process's folder now, for an exit that runs no other code."""
     with _guard:
         if _own is not None:
             _remove(*_own)
 
 
 def _root() -> Path:
-    """This process's folder; made, and others' remains removed, at the first call."""
+    """This process's folder. The first call creates it and removes what killed processes left."""
     global _own
     with _guard:
         if _own is None or _own[0] != os.getpid() or not _own[1].is_dir():
@@ -50,14 +50,14 @@ def _root() -> Path:
 
 
 def _remove(process: int, made: Path, held: int) -> None:
-    if process == os.getpid():  # not in a fork
+    if process == os.getpid():  # not in a forked child
         shutil.rmtree(made, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.close(held)
 
 
 def _sweep(place: Path) -> None:
-    """Removes this user's folders whose process is gone: the kernel lets go of a lock with its process."""
+    """Removes this user's folders whose process ended; the kernel frees a lock with its process."""
     for old in place.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             if old.is_symlink() or old.stat().st_uid != os.getuid():

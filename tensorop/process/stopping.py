@@ -1,4 +1,4 @@
-"""A request from outside to end a job early, and what a job gives up for it."""
+"""The user's request to end a job early, and the blocks of code that it interrupts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _late = False  # whether an interrupt came meanwhile
 
 
 def interrupt() -> None:
-    """For signal handlers: raises KeyboardInterrupt, inside `whole` at its end."""
+    """For signal handlers: raises KeyboardInterrupt; within `whole` only at the end of that block."""
     global _late
     if not _whole:
         raise KeyboardInterrupt
@@ -25,7 +25,7 @@ def interrupt() -> None:
 
 @contextlib.contextmanager
 def whole() -> Iterator[None]:
-    """A file and what the program knows of it change together: an interrupt that comes inside is raised at the end."""
+    """Delays an interrupt to the end of the block, so that a file and the program's state change together."""
     global _whole, _late
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -41,10 +41,9 @@ def whole() -> Iterator[None]:
 
 
 class StopRequest:
-    """Ctrl-C's first press: the search and what only improves or compares ends, what there is becomes the product.
+    """The request of the first Ctrl-C: the search and comparisons end, and the best kernels so far become the product.
 
-    The job says in which of its parts it is, and what a request will come to; whoever hears the user calls `ask`, from
-    any thread.
+    The job records which part it is in and what a request will do. `ask` may be called from any thread.
     """
 
     def __init__(self) -> None:
@@ -52,12 +51,12 @@ class StopRequest:
         self._says: Says = "stopping"
         self._open = False
         self.asked = False
-        self.shielded = False  # what runs must not be cut in the middle
-        self.scratch: Path | None = None  # a folder that must not be left behind
-        self.grid_s: float | None = None  # that building and verifying the product takes, where that is known
+        self.shielded = False  # the running code must not be interrupted
+        self.scratch: Path | None = None  # folder to remove if the process is killed
+        self.grid_s: float | None = None  # expected seconds to build and verify the product
 
     def ask(self) -> str:
-        """Ends what may end now. Returns what will happen, for the user to read."""
+        """Ends what may end now. Returns a sentence for the user about what happens next."""
         with self._lock:
             self.asked = True
             if self._open:
@@ -65,14 +64,13 @@ class StopRequest:
             return self._says if isinstance(self._says, str) else self._says()
 
     def goes_on(self, says: Says) -> None:
-        """The part that begins runs to its end, asked or not."""
+        """Marks a part that runs to its end even after a request."""
         with self._lock:
             self._says = says
 
     @contextlib.contextmanager
     def may_end(self, says: Says) -> Iterator[None]:
-        """What runs inside is given up when asked: its processes die, whoever waits for them is cut short, and the
-        code after the block goes on."""
+        """A block that a request interrupts: its processes are killed, and the code after the block continues."""
         with self._lock:
             self._says = says
             if self.asked:
@@ -90,7 +88,7 @@ class StopRequest:
 
     @contextlib.contextmanager
     def shield(self, says: Says) -> Iterator[None]:
-        """What runs inside is done whole, however often the user asks."""
+        """A block that runs to its end, however often the user asks."""
         self.goes_on(says)
         self.shielded = True
         try:

@@ -1,4 +1,4 @@
-"""Waiting for what this process can neither end nor trust: a deadline of ours, and an end when the user wants one."""
+"""Waits, with a deadline and Ctrl-C, for code that this process can neither end nor trust."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TypeVar
 from tensorop.process import children
 
 T = TypeVar("T")
-LOOK_S = 0.1  # between looks at whether the user wants an end
+LOOK_S = 0.1  # seconds between two checks for a stop request
 
 
 def heed() -> None:
-    """Raises Cancelled where whoever waits is to give up."""
+    """Raises Cancelled if waiting code must give up."""
     if children.ending():
         raise children.Cancelled
 
 
 def pause(seconds: float) -> None:
-    """Nothing for so long. Raises Cancelled."""
+    """Sleeps. Raises Cancelled."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         heed()
@@ -29,9 +29,9 @@ def pause(seconds: float) -> None:
 
 
 def within(seconds: float, call: Callable[[], T], *, heeding: bool = True) -> T:
-    """What `call` gives. It runs on a thread of its own, which is left to itself where its time is up.
+    """Returns what `call` returns. It runs on a thread of its own, which is abandoned at the deadline.
 
-    heeding: whether the user's wish for an end cuts it short too. Raises what `call` raises, TimeoutError, Cancelled.
+    heeding: whether a stop request ends the wait too. Raises what `call` raises, TimeoutError, Cancelled.
     """
     ended: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -42,7 +42,9 @@ def within(seconds: float, call: Callable[[], T], *, heeding: bool = True) -> T:
             ended.put((None, error))
 
     until = time.monotonic() + seconds
-    threading.Thread(target=run, name="waited-for", daemon=True).start()  # the end of the process waits for no such one
+    threading.Thread(
+        target=run, name="waited-for", daemon=True
+    ).start()  # a daemon: the exit of the process does not wait for it
     while True:
         if heeding:
             heed()
