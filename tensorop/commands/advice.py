@@ -12,9 +12,8 @@ PASSED = (
 )
 
 FAILED: Mapping[Kind, str] = {
-    Kind.REFUSED: "change what the message names; the guard is its first word, "
-    "and docs/how-to/write-a-kernel-template.md lists what a "
-    "kernel may say (primitives: tensorop primitives show SET)",
+    Kind.REFUSED: "change what the message names; the guard is its first word, and docs/reference/template.md lists "
+    "what a kernel may say (primitives: tensorop primitives show SET)",
     Kind.RENDER: "correct the template where the message says; it is rendered for every tile from 1 x 1 on",
     Kind.COMPILE: "correct the C by the compiler's messages in the log; a primitive's types are in `tensorop "
     "primitives show SET`",

@@ -76,7 +76,7 @@ class Memory(Knowledge):
             raise Refusal(
                 Guard.BOUNDS,
                 f"it {verb} '{operand.name}', of which the operator's kernel.c.j2 does not say how large it is "
-                "(docs/how-to/write-a-kernel-template.md, 'What an operator says of its pointers')",
+                "(docs/reference/template.md, 'What an operator says of its pointers')",
             )
         if (at.type, at.stars) != (operand.type, operand.stars):
             raise Refusal(
