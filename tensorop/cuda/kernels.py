@@ -40,6 +40,12 @@ OWN = {
         ),
     )
 }
+# Pitfalls of kernels that take tensor maps, beside the comments of their primitives:
+# - Two groups that take tiles in turn need a named barrier between them. A barrier in memory knows only the parity of its
+#   phase, so a group that waits two phases ahead passes too early.
+# - A ring of one stage hangs where stages are given back one step late.
+# - Clusters of 2 x 2, which share loads of both operands, are slower.
+
 # What kernels that take tensor maps call of device/tiles.cu.j2 beside.
 _OF_TILE = "reads(launch, 1, 1); holds(0 <= tile); holds(tile < clusters); "
 _RANK = "holds(0 <= rank); holds(rank < {{ cluster_%s }}); gives(0, %s + {{ tile_%s * (cluster_%s - 1) }})"

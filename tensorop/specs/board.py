@@ -166,7 +166,8 @@ class MemoryModel(Record):
     """What is beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
 
     Latencies are cycles from load to use of a scalar integer load; other loads wait as much longer as in level 1.
-    Intervals are cycles between lines.
+    Intervals are cycles between lines. A third level has no model of its own: the range of dram_latency spans it, and
+    published products of one core lay outside of what a modelled one gave.
     """
 
     l1: Cache
