@@ -15,7 +15,7 @@ from tensorop.runners import process
 _PRODUCT = "kernel.fatbin"
 _FLAGS = ("-std=c++17", "-O3", "-Xptxas", "-v", "-fatbin")
 # The accumulators left their registers, or the compiler waits for each product before the next one. What ptxas 13.0
-# does: 3 x 128 accumulators in 512 threads are refused (C7602); 192 fit into 232 registers a thread only where no second
+# does: 3 x 128 accumulators in 512 threads are refused (C7602); 192 fit into 232 registers a thread only where no other
 # way to store C is compiled in; a producer with 24 registers spills.
 _SPILLED = re.compile(r"[1-9]\d* bytes (?:stack frame|spill \w+)")
 _WARNED = re.compile(r"C75\d\d[^\n]*")

@@ -41,8 +41,8 @@ OWN = {
     )
 }
 # Pitfalls of kernels that take tensor maps, beside the comments of their primitives:
-# - Two groups that take tiles in turn need a named barrier between them. A barrier in memory knows only the parity of its
-#   phase, so a group that waits two phases ahead passes too early.
+# - Two groups that take tiles in turn need a named barrier between them. A barrier in memory knows its phase only by
+#   parity, so a group that waits two phases ahead passes too early.
 # - A ring of one stage hangs where stages are given back one step late.
 # - Clusters of 2 x 2, which share loads of both operands, are slower.
 
