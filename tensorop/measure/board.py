@@ -1,4 +1,4 @@
-"""The board model: builds the plug-in, writes a core's configuration for it, reads what it reports.
+"""The board model: builds the QEMU plug-in, writes a core's configuration, and reads the plug-in's report.
 
 run = prepare(model, vlen, folder)               # builds at first use
 runner starts: qemu-ARCH *run.arguments CPU PROGRAM
@@ -35,34 +35,34 @@ CC = "cc"  # this machine's compiler
 LANES = (1, 4, 8, 16, 24, 32)
 MAX_UNKNOWN_SHARE = 0.01
 _BUILD_S = 600.0
-_BUILDING = threading.Lock()  # what several wait for is built once
+_BUILDING = threading.Lock()  # threads that need the same plug-in build it once
 N = TypeVar("N", int, float)
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
 
 
 @dataclass(frozen=True)
 class RegionCounts:
-    """One marked region of one run."""
+    """Counts of one marked region of one run."""
 
-    instructions: Mapping[str, int]  # by class (vector_fma, vector_load, ..., alu), executed
-    lmul: Mapping[str, int]  # vector instructions by LMUL
-    lines: int  # cache lines touched, once for each instruction that touched them
-    misses: Mapping[str, int]  # lines missed in l1, and in l2 too, by the bare caches: no prefetcher bends them
-    demand: Mapping[str, int]  # lines missed on demand beside the best fit's prefetchers: l1, l2 (so fetched from DRAM)
+    instructions: Mapping[str, int]  # executed instructions by class (vector_fma, vector_load, ..., alu)
+    lmul: Mapping[str, int]  # executed vector instructions by LMUL
+    lines: int  # cache lines touched, counted once for each instruction
+    misses: Mapping[str, int]  # lines missed in l1, and in l1 and l2, without prefetchers
+    demand: Mapping[str, int]  # demand misses with the best fit's prefetchers: l1, l2
     prefetched: Mapping[str, int]
-    tlb_misses: Mapping[str, int]  # accesses whose page the first TLB lacked: l1, and both: l2
+    tlb_misses: Mapping[str, int]  # accesses that missed the first TLB: l1, both TLBs: l2
     software_prefetches: int
-    cycles: tuple[float, ...]  # modelled, by scenario, index 0 the best fit
-    stalls: Mapping[str, float]  # cycles the best fit's issue waited, by cause
-    unknown_share: float  # executed vector instructions the decoder does not know, of all vector instructions
-    unknown: tuple[str, ...]  # the first words it does not know, scalar ones too, in hexadecimal
-    refused: bool  # more than 1 % unknown: no figure may be made of it
-    ended: bool  # false: the program ended inside the region
-    alternatives: Mapping[str, float] = field(default_factory=dict)  # cycles of the best fit under those asked for
+    cycles: tuple[float, ...]  # modelled cycles by scenario; index 0 is the best fit
+    stalls: Mapping[str, float]  # cycles in which the best fit's issue waited, by cause
+    unknown_share: float  # share of executed vector instructions that the decoder does not know
+    unknown: tuple[str, ...]  # the first unknown instruction words, scalar ones too, in hexadecimal
+    refused: bool  # more than 1 % unknown: the cycles must not be used
+    ended: bool  # False: the program ended inside the region
+    alternatives: Mapping[str, float] = field(default_factory=dict)  # alternative -> cycles of the best fit under it
 
     @property
     def total(self) -> int:
-        """All instructions."""
+        """Number of executed instructions."""
         return sum(self.instructions.values())
 
     @property
@@ -73,7 +73,7 @@ class RegionCounts:
 
 @dataclass(frozen=True)
 class BoardRun:
-    """What a runner hands to QEMU: the plug-in, its configuration, the file it writes."""
+    """Files of one QEMU run: the plug-in, its configuration, and its output."""
 
     plugin: Path
     config: Path
@@ -83,7 +83,7 @@ class BoardRun:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """QEMU's options."""
+        """QEMU's command-line options."""
         return ("-plugin", f"{self.plugin},config={self.config},out={self.out}")
 
 
@@ -111,7 +111,7 @@ def prepare(
 
 
 def plugin(scenarios: int = 1) -> Path:
-    """The plug-in for this machine, with room for `scenarios`; built once for each source, compiler and processor."""
+    """The plug-in for this machine with room for `scenarios`; cached by source, compiler and processor."""
     lanes = next((n for n in LANES if n >= scenarios), None)
     if lanes is None:
         raise JobError(f"the board model takes at most {LANES[-1]} scenarios at once, {scenarios} were asked for")
@@ -127,7 +127,7 @@ def plugin(scenarios: int = 1) -> Path:
 
 
 def bring(model: BoardModel) -> None:
-    """Builds the plug-ins that a job uses, for a search, for ranges and for a comparison. Raises as `plugin`."""
+    """Builds all plug-ins that a job uses. Raises as `plugin`."""
     beside = len(alternative_values(model))
     for kind, more in (("best", 0), ("sensitivity", beside), ("interval", beside)):
         plugin(len(scenario_values(model, kind)) + more)
@@ -144,7 +144,7 @@ def _key(compiler: str, lanes: int, sources: tuple[Path, ...]) -> str:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    """What -march=native depends on, since a cache folder may be shared by machines."""
+    """What -march=native depends on, since machines may share a cache folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -170,9 +170,9 @@ def _build(compiler: str, lanes: int, sources: list[Path], path: Path) -> None:
 
 
 def parse(path: Path, alternatives: Sequence[str] = ()) -> tuple[RegionCounts, ...]:
-    """The regions of one run, in order; raises JobError when the plug-in wrote none or half a line.
+    """The regions of one run, in order. Raises JobError if the plug-in's output is missing or cut off.
 
-    alternatives: those of BoardRun, whose cycles come last.
+    alternatives: those of BoardRun; their cycles come last.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -21,12 +21,12 @@ def write_config(
     *,
     cold: bool = False,
 ) -> None:
-    """Writes the plug-in's configuration: see text."""
+    """Writes the plug-in's configuration; parameters as for `text`."""
     path.write_text(text(model, vlen, scenarios, cold=cold), encoding="utf-8")
 
 
 def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] = ({},), *, cold: bool = False) -> str:
-    """The plug-in's configuration: lines `key numbers...`, one number a scenario where they may differ."""
+    """The plug-in's configuration: lines `key numbers...`, with one number for each scenario where they may differ."""
     values = _Values(model, tuple(scenarios))
     dlen = model.dlen(vlen)
     core, memory = model.core, model.memory
@@ -81,7 +81,7 @@ def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] 
 
 
 def _write_lines(values: _Values, model: BoardModel) -> list[str]:
-    """Intervals between lines written outwards; DRAM's is that of reading where the core names none."""
+    """Cycles between two lines written to the next level; for DRAM by default those of reading."""
     inner, outer = model.memory.l2_write_interval, model.memory.dram_write_interval
     lines = [values.line("write_interval 1", inner, "memory.l2_write_interval")] if inner else []
     if outer is None:
@@ -90,7 +90,7 @@ def _write_lines(values: _Values, model: BoardModel) -> list[str]:
 
 
 class _Values:
-    """Constants over the scenarios."""
+    """The model's constants in each scenario."""
 
     def __init__(self, model: BoardModel, scenarios: tuple[Mapping[str, float], ...]) -> None:
         self.scenarios = scenarios or ({},)
@@ -111,19 +111,19 @@ class _Values:
 
 
 def _stops(values: _Values, model: BoardModel) -> list[str]:
-    """Nothing where no scenario's loads stop issue, so that a search need not ask."""
+    """The lines about loads that stop issue; none if they do so in no scenario, to save time."""
     key, own = "core.load_miss_stops", model.core.load_miss_stops
     stops = [scenario.get(key, own.value if own else 0.0) >= 0.5 for scenario in values.scenarios]
     return [f"load_miss_stops {_numbers([0.0 if x else -1e30 for x in stops])}"] if any(stops) else []
 
 
 def _numbers(values: Sequence[float]) -> str:
-    texts = {x: f"{x:.9g}" for x in set(values)}  # most scenarios have the same
+    texts = {x: f"{x:.9g}" for x in set(values)}  # most scenarios have equal numbers
     return " ".join(texts[x] for x in values)
 
 
 def _cost_lines(model: BoardModel, values: _Values, name: str, vlen: int, units: list[str]) -> list[str]:
-    """A class's prices. A table's key is that of the class which wrote it, so `like` shares assumed ranges."""
+    """Costs of an instruction class. Assumed ranges are shared by classes that refer to another with `like`."""
     cost = model.cost(name)
     own = model.costs[name]
 
@@ -188,7 +188,7 @@ def _cost_lines(model: BoardModel, values: _Values, name: str, vlen: int, units:
 
 
 def _variant_lines(model: BoardModel, values: _Values) -> list[str]:
-    """Scenarios with the same prefetchers share one simulation of the caches."""
+    """Numbers the distinct sets of prefetchers; scenarios with equal ones share a cache simulation."""
     memory = model.memory
     found = {"l1_prefetch": memory.l1_prefetch, "l2_prefetch": memory.l2_prefetch}
     behaviours = [tuple(_behaviour(s, name, p) for name, p in found.items()) for s in values.scenarios]
@@ -202,7 +202,7 @@ def _variant_lines(model: BoardModel, values: _Values) -> list[str]:
 
 
 def _behaviour(scenario: Mapping[str, float], name: str, prefetcher: Prefetcher | None) -> str:
-    """A prefetcher as the plug-in reads it; empty where the scenario has none."""
+    """A prefetcher's line in the configuration; empty if the scenario has none."""
     if prefetcher is None or scenario.get(f"memory.{name}.present", prefetcher.present.value) < 0.5:
         return ""
     scalar = int(scenario.get(f"memory.{name}.scalar_only", prefetcher.scalar_only) >= 0.5)

@@ -1,4 +1,4 @@
-"""Modelled cycles: one counted call under QEMU with the board model's plug-in. Deterministic, and no clock."""
+"""Counts modelled cycles: one call under QEMU with the board model's plug-in. It is deterministic and uses no clock."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from tensorop.store import durable
 
 UNIT = "modelled-cycles"
 
-Scenarios = str | Sequence[Mapping[str, float]]  # as board.prepare has them
+Scenarios = str | Sequence[Mapping[str, float]]  # as for board.prepare
 _SCENARIOS = {Purpose.RANGES: "sensitivity", Purpose.FINAL: "interval"}
 
 
 def count(
     runner: Qemu, model: BoardModel, request: MeasureRequest, scenarios: Scenarios | None = None
 ) -> tuple[Measurement, ...] | Outcome:
-    """Modelled cycles of each call, or of the call by each entry, every entry in a process of its own, so that no
-    figure depends on neighbours.
+    """Modelled cycles of each call, or of one call by each entry. Each entry has a process of its own.
 
-    Calls of a search follow each other in one process, for starting an emulator costs more than most of them: without
-    a warming call one finds the caches as the call before it left them, else cold.
-    scenarios: the constants that low and high range over, by default those of the request's purpose (board.prepare).
+    Calls of a search share one process, since starting an emulator takes longer than most calls. A call without a
+    warming call then finds the caches as the call before it left them; for other purposes it finds them cold.
+
+    scenarios: values of the assumed constants for low and high; by default those of the request's purpose
     Counters: instructions by class and in all, lines and misses of each level, LMUL.
-    Returns the first failure's outcome, that of a wrong result unless libraries are compared, and one where the model
-    knows too few instructions.
+    Returns the outcome of the first failure: a crash, a wrong result (unless libraries are compared), or too many
+    instructions that the model does not know.
     """
     guest = replace(request.guest or Guest(), vlen=request.vlen, cpu=-1)
     scenarios = scenarios or _SCENARIOS.get(request.purpose, "best")
@@ -69,7 +69,7 @@ def count(
 
 
 def _kept(runner: Qemu, request: MeasureRequest, run: board.BoardRun, guest: Guest) -> Path:
-    """Where a figure is remembered for good, by everything that goes into it: baselines' programs never change."""
+    """Path of the cached result, keyed by everything that it depends on; baselines' programs never change."""
     (call,), (warm,) = request.calls, request.warm or (1,)
     counted_by = ("5", run.alternatives, run.plugin.name, run.config.read_text(), _emulator(runner.arch))
     made_of = (*counted_by, runner.cpu, warm, request.judged_by, *(("empty",) if request.empty else ()))
@@ -78,14 +78,14 @@ def _kept(runner: Qemu, request: MeasureRequest, run: board.BoardRun, guest: Gue
 
 
 def _remembered(record: Mapping[str, Any]) -> Measurement:
-    """Raises KeyError, TypeError or ValueError for a record without a verdict."""
+    """The measurement of a cached record. Raises KeyError, TypeError or ValueError for a damaged one."""
     verdict = dict(record["verdict"])
     samples = Samples(**{**record["samples"], "scenario_costs": tuple(record["samples"]["scenario_costs"])})
     return Measurement(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
 def _counted(runner: Qemu, request: MeasureRequest, entry: Entry, run: board.BoardRun) -> list[Measurement] | Outcome:
-    """Every call of one entry, in one process, followed by the empty ones where they are asked for."""
+    """Counts every call of one entry in one process, followed by empty calls if requested."""
     warm = request.warm or (1,) * len(request.calls)
     entries = (entry, replace(entry, empty=True)) if request.empty else (entry,)
     asked = [
@@ -121,7 +121,7 @@ def _counted(runner: Qemu, request: MeasureRequest, entry: Entry, run: board.Boa
 
 
 def less(samples: Samples, empty: Samples) -> Samples | None:
-    """Samples without an empty call's, choice by choice of the assumed constants; None where nothing is left."""
+    """Samples minus those of an empty call, scenario by scenario; None if nothing is left."""
     counters = {name: value - empty.counters.get(name, 0.0) for name, value in samples.counters.items()}
     value = samples.value - empty.value
     choices = tuple(
@@ -151,7 +151,7 @@ def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> 
     counters |= {f"lmul.{name}": float(n) for name, n in region.lmul.items()}
     counters |= {f"misses.{name}": float(n) for name, n in region.misses.items()}
     counters |= {f"stalls.{name}": float(n) for name, n in region.stalls.items()}
-    # the same choice of assumed constants has the same place for every entry, so that ratios can be made of each
+    # scenarios have the same order for every entry, so that ratios can be computed for each
     choices = tuple(region.cycles) if len(region.cycles) > 1 else ()
     under = dict(region.alternatives)
     return Samples(UNIT, region.cycles[0], low, high, 1, counters, scenario_costs=choices, alternative_costs=under)
@@ -162,13 +162,13 @@ def _key(*parts: object) -> str:
 
 
 def _shape(call: Call) -> tuple[object, ...]:
-    """All of a call that a count depends on; the operands' values are not among it."""
+    """Everything about a call that its count depends on; the values of operands do not matter."""
     buffers = tuple((b.access.value, b.data.nbytes) for b in call.buffers)
     return call.dims, call.lds, call.scalars, call.flags, buffers
 
 
 def _libraries(guest: Guest) -> tuple[object, ...]:
-    """What they are; a baseline that needs none is in the program itself."""
+    """Identity of the guest's libraries; a baseline without libraries is part of the program."""
     return tuple(
         (replace(library, path=""), _digest(Path(library.path)) if library.path else "") for library in guest.libraries
     )

@@ -1,4 +1,4 @@
-"""What a target is asked to measure, and what comes back."""
+"""Records of a measurement: what a target is asked to measure, and the result."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tensorop.runners.session import Guest
 
 _OK = Outcome(Kind.OK, "measure")
 
-Judge = Callable[[int, tuple[CallOutput, ...]], Outcome]  # of a call, by its number: what it left
+Judge = Callable[[int, tuple[CallOutput, ...]], Outcome]  # (number of a call, its outputs) -> outcome
 
 
 class Purpose(Enum):
-    """What figures are for, which says how they are taken."""
+    """The purpose of a measurement, which decides how it is made."""
 
-    SEARCH = "search"  # quickly: several calls of one entry in one process
-    CHOICE = "choice"  # one call of several entries, by turns on a clock
-    RANGES = "ranges"  # so too, over a model's assumed constants (`choices`) and alternatives (`under`)
-    COMPARISON = "comparison"  # one call of a library and its baseline, which comes last: a wrong one has a figure too
-    FINAL = "final"  # so too, slowly and exactly
+    SEARCH = "search"  # fast: several calls of one entry in one process
+    CHOICE = "choice"  # one call of several entries, interleaved on a clock
+    RANGES = "ranges"  # as CHOICE, also over a model's assumed constants (`choices`) and alternatives (`under`)
+    COMPARISON = "comparison"  # one call of a library and its baseline, which is last; wrong ones are measured too
+    FINAL = "final"  # as COMPARISON, with more rounds
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class MeasureRequest:
     entries: Sequence[Entry] = (Entry(),)
     purpose: Purpose = Purpose.SEARCH
     vlen: int = 0  # bits, under a model
-    warm: Sequence[int] = ()  # by call, how often it is made before it is counted: once where nothing is said
+    warm: Sequence[int] = ()  # for each call, warming calls before it; default 1
     judge: Judge | None = None
-    empty: bool = False  # what a call costs before and after its function is taken off
-    judged_by: str = ""  # what the judge is made of; with it figure and verdict of a program are remembered for good
-    guest: Guest | None = None  # how the process is started
+    empty: bool = False  # subtract the cost of an empty call
+    judged_by: str = ""  # identity of the judge; if set, cost and verdict are cached
+    guest: Guest | None = None  # options of the process
     timeout_s: float = 120.0  # for each call
 
     @property
@@ -50,11 +50,11 @@ class MeasureRequest:
         return self.purpose in (Purpose.COMPARISON, Purpose.FINAL)
 
     def verdict(self, number: int, left: tuple[CallOutput, ...]) -> Outcome:
-        """On what the call of this number left."""
+        """The judge's outcome for the outputs of a call."""
         return self.judge(number, left) if self.judge else _OK
 
     def replies(self, runner: Runner, asked: Sequence[Time | Count]) -> list[Reply] | Outcome:
-        """Of the harness, or the first failure's outcome. Raises as `session.run`."""
+        """The harness's replies, or the outcome of the first failure. Raises as `session.run`."""
         replies = session.run(
             runner,
             self.program,
@@ -72,6 +72,6 @@ class Measurement:
 
     samples: Samples
     verdict: Outcome = _OK
-    empty: float | None = None  # cost of a call whose function returns at once, which is taken off
-    rounds: tuple[float, ...] = ()  # of a clock, ns a call; those of entries of one request are paired
+    empty: float | None = None  # subtracted cost of a call whose function returns at once
+    rounds: tuple[float, ...] = ()  # on a clock: ns a call; rounds of one request's entries are paired
     steady: bool = True  # the clock's reference did not drift

@@ -1,4 +1,4 @@
-"""Legal points: what a tuner may ask for."""
+"""Search spaces: the legal points that a tuner may ask for."""
 
 from tensorop.space.space import Exclusion, Space
 

@@ -1,4 +1,4 @@
-"""Legal points as rows of numbers, for strategies that learn a cost over them."""
+"""Legal points as rows of numbers, for strategies that model the cost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from tensorop.model.expression import parse
 from tensorop.model.point import Value
 from tensorop.space.space import Space
 
-ALIKE = 0.999  # columns that say the same: of these only the first is kept
+ALIKE = 0.999  # correlation above which only the first of two columns is kept
 
 
 def features(space: Space) -> NDArray[np.float64]:
-    """A row in [0, 1] a legal point: the logarithms of its numbers, a column a word for words, and for each constraint
-    that compares two quantities how near the point comes to it: what limits a kernel decides its speed."""
+    """One row in [0, 1] for each legal point.
+
+    Columns are the logarithms of its numbers, one column for each word, and the distance to each constraint that
+    compares two quantities, since kernels are fast near their limits.
+    """
     ranks = np.array([space.coordinates(index) for index in range(space.size)], dtype=np.int64)
     columns: list[NDArray[np.float64]] = []
     numbers: dict[str, Value | NDArray[np.float64]] = dict(space.facts)
@@ -48,7 +51,7 @@ def _margins(space: Space, numbers: dict[str, Value | NDArray[np.float64]]) -> I
                 continue
             try:
                 sides = [parse(ast.unparse(side), kinds).column(numbers) for side in (node.left, node.comparators[0])]
-            except (SpecError, ArithmeticError, ValueError, TypeError):  # of a word, or of what has no column
+            except (SpecError, ArithmeticError, ValueError, TypeError):  # for a word, or a value without a column
                 continue
             left, right = (np.broadcast_to(side, space.size) for side in sides)
             positive = left.min() > 0 and right.min() > 0

@@ -15,9 +15,9 @@ from tensorop.model.operator import Operator
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
 
-LONGEST_S = 3600.0  # of a problem that is run whole
-CHEAP = 40  # what costs no more than this part of all is never left out
-FINALISTS = 10  # of a search, that large problems are tried on
+LONGEST_S = 3600.0  # seconds; longest run of a whole problem under an emulator
+CHEAP = 40  # problems below 1/CHEAP of the budget always fit
+FINALISTS = 10  # variants that are measured on large problems
 
 
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
@@ -26,12 +26,12 @@ def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) 
 
 
 def numbered(operator: Operator) -> str:
-    """The operator's layouts with the numbers that they are asked for by."""
+    """The operator's layouts with their numbers, for messages."""
     return ", ".join(f"{number} ({written(layout)})" for number, layout in enumerate(operator.layouts))
 
 
 def written(layout: Mapping[str, Value]) -> str:
-    """`row`, with transposes as in `row,tb=1`."""
+    """A layout as text: `row`, or with transposes `row,tb=1`."""
     return ",".join(str(value) if name == "layout" else f"{name}={value}" for name, value in layout.items())
 
 
@@ -47,10 +47,11 @@ def require_affordable(
     a_second: float,
     configurations: int = 1,
 ) -> None:
-    """Raises UsageError for a shape that cannot be run whole here: its operands take more than half of the free memory,
-    or its run under a board model more than an hour.
+    """Raises UsageError for a shape that is too large to run here.
 
-    a_second: flops, 0 where time is no matter; configurations: how many each shape is run at.
+    Its operands take more than half of the free memory, or its run under a board model more than an hour.
+
+    a_second: flops per second; 0: no time limit; configurations: VLENs at which each shape runs
     """
     free = psutil.virtual_memory().available
     for shape in shapes:
@@ -72,7 +73,7 @@ def require_affordable(
 
 
 def features(operator: Operator, problem: Problem) -> dict[str, int]:
-    """What the library's dispatch sees of a problem: the reference's own features, and expressions over them."""
+    """The dispatch features of a problem: those of the reference, and expressions over them."""
     seen = operator.reference.features(problem)
     derived = {}
     for name, text in operator.derived.items():
@@ -85,7 +86,7 @@ def features(operator: Operator, problem: Problem) -> dict[str, int]:
 
 
 def feature(text: str, features: Mapping[str, int]) -> int:
-    """What a tree splits on: the value of a feature, or of an expression over them."""
+    """The value of a dispatch feature or of an expression over features."""
     return features[text] if text in features else int(_feature(text, tuple(sorted(features))).value(features))
 
 
@@ -97,13 +98,13 @@ def _feature(text: str, names: tuple[str, ...]) -> Expression:
 def within(
     operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], most: float
 ) -> tuple[tuple[int, ...], ...]:
-    """The shapes of at most so many flops; the smallest one alone when none is."""
+    """The shapes of at most `most` flops; if there is none, the smallest shape."""
     found = tuple(shape for shape in shapes if work(operator, dtype, shape) <= most)
     return found or (min(shapes, key=lambda s: work(operator, dtype, s)),)
 
 
 def proxy(operator: Operator, dtype: str, shape: tuple[int, ...], budgets: Budgets) -> tuple[int, ...]:
-    """The shape, or where a search cannot afford it a smaller one of its form, as the operator has it."""
+    """The shape, or a smaller one of the same form (the operator's `proxy`) if it exceeds the budget."""
     while work(operator, dtype, shape) > budgets.problem_flops:
         smaller = operator.reference.proxy(operator.shapes.named(shape))
         if smaller is None:
@@ -119,11 +120,11 @@ def spread(
     free: float = 0.0,
     thrifty: bool = True,
 ) -> tuple[tuple[int, ...], ...]:
-    """Those of the shapes that represent all of them best and cost no more than `most` together.
+    """A subset of the shapes that represents all of them and costs at most `most`.
 
-    The cheapest come first, all that cost no more than `free` while they fit. Then always the one that brings all
-    shapes nearest to a chosen one, on logarithmic axes, for what it costs if `thrifty`, else at any cost; a shape given
-    several times weighs as much. The chosen ones are given once, in their order.
+    The cheapest come first: all that cost at most `free`, while they fit. Then the shape follows that reduces most the
+    distances (on logarithmic axes) of all shapes to their nearest chosen one; `thrifty`: relative to its cost. A shape
+    that is given twice has double weight. The result has each shape once, in the given order.
     """
     wanted = tuple(dict.fromkeys(shapes))
     if sum(map(cost, wanted)) <= most:
@@ -147,7 +148,7 @@ def spread(
 
 
 def distance(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """The distance of two shapes on logarithmic axes."""
+    """Distance of two shapes, in octaves."""
     octaves = [[math.log2(max(side, 0.5)) for side in shape] for shape in (one, other)]  # an attribute may be 0
     return math.dist(*octaves)
 
@@ -155,9 +156,9 @@ def distance(one: tuple[int, ...], other: tuple[int, ...]) -> float:
 def for_search(
     operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], budgets: Budgets
 ) -> tuple[Problem, ...]:
-    """The problems of the blocking search, the first layout of all shapes first.
+    """The problems of the blocking search: all shapes in the first layout, then cheap ones in the other layouts.
 
-    Shapes beyond the target's budgets have a `proxy`, and `large` takes some of them up.
+    Shapes beyond the target's budgets are replaced by their `proxy`; `large` returns some of them.
     """
     wanted = tuple(proxy(operator, dtype, shape, budgets) for shape in shapes)
     most = budgets.all_problems_flops
@@ -171,19 +172,19 @@ def for_search(
 def large(
     operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], budgets: Budgets, seconds: float | None = None
 ) -> tuple[Problem, ...]:
-    """Shapes that are too large for the search and that its finalists can afford, the most telling of all such.
+    """A representative subset of the shapes that are too large for the search but not for its finalists.
 
-    seconds: that the finalists have; None where only trials are counted.
+    seconds: budget of the finalists; None with a trial budget
     """
     if not budgets.finalists_flops:
         return ()
     most = max(budgets.finalists_flops, budgets.flops_per_s * (seconds or 0.0))
     if seconds is not None and budgets.flops_per_s:
-        most = min(most, FINALISTS * budgets.flops_per_s * seconds)  # what one of them gets through in all of it
+        most = min(most, FINALISTS * budgets.flops_per_s * seconds)  # flops that one finalist computes in that time
     one = max(budgets.compared_flops, most / 2)
     found = tuple(s for s in shapes if budgets.problem_flops < work(operator, dtype, s) <= one)
     if not found:
         return ()
-    # the largest are the ones that the search's own shapes say least of
+    # cost does not matter: the search's own shapes predict the largest ones least
     chosen = spread(found, lambda shape: work(operator, dtype, shape), most, thrifty=False)
     return tuple(of(operator, dtype, shape) for shape in chosen)

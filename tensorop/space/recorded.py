@@ -1,4 +1,4 @@
-"""Recorded spaces: what every legal point of a space cost, in one small file that tuners are compared on.
+"""Recorded spaces: the cost of every legal point of a space, in one small file, for comparing tuners.
 
 A file is gzip of lines: a head, then one line a point in the space's order, `[value numbers, cost, spread]` with a cost
 of null where the trial failed. The head's `digest` is that of everything else in the file.
@@ -27,13 +27,13 @@ AGAIN = "take it from the repository again, or record it again (benchmarks/recor
 
 @dataclass(frozen=True)
 class RecordedSpace:
-    """A space with its costs, in the order of its points."""
+    """A space with the cost of each point, in the order of its points."""
 
     name: str
     space: Space
-    about: Mapping[str, object]  # what was recorded, where and how: platform, operator, dtype, template, unit, ...
-    costs: tuple[float | None, ...]  # None where a trial failed
-    spread: tuple[float, ...]  # how far a point's repeated figures are apart, as a share; 0 under a board model
+    about: Mapping[str, object]  # platform, operator, dtype, template, unit, ...
+    costs: tuple[float | None, ...]  # None: the trial failed
+    spread: tuple[float, ...]  # spread of a point's repeated costs, as a share; 0 under a board model
 
     @property
     def best(self) -> float:
@@ -44,7 +44,7 @@ class RecordedSpace:
 
 
 def write(path: Path, found: RecordedSpace) -> None:
-    """The same record gives the same bytes."""
+    """Writes the file; equal records give equal bytes."""
     space = found.space
     rows = [
         [*space.coordinates(index), *figures]
@@ -65,7 +65,7 @@ def write(path: Path, found: RecordedSpace) -> None:
 
 
 def read(path: Path) -> RecordedSpace:
-    """Raises SpecError for a file that is no recorded space, naming file, place and what was expected."""
+    """Reads a file. Raises SpecError with file, place and what was expected."""
     try:
         packed = files.read(path, files.LINES)
         first, _, body = files.unpacked(packed, files.LINES).decode().partition("\n")

@@ -1,4 +1,4 @@
-"""Where searches begin: at what earlier ones found and a template names, and around an operator's defaults."""
+"""Starting points of a search: winners of earlier searches, seed configurations, and points near a prior."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tensorop.space import Space
 
 
 def own(template: KernelTemplate, space: Space) -> tuple[StartPoint, ...]:
-    """What a template names itself of this space."""
+    """The template's seed configurations as starting points."""
     names = {name for name, _ in space.dimensions}
     return tuple(StartPoint(template.name, point) for point in template.seed_configurations if names.issuperset(point))
 
 
 def named(known: Sequence[StartPoint], template: KernelTemplate, space: Space) -> list[Point]:
-    """The points of a template's own space that are known."""
+    """The legal points of a template's space that agree with a starting point."""
     return _completed(space, [_part(one.point, space) for one in known if one.template == template.name])
 
 
 def unlike(known: Sequence[StartPoint], template: KernelTemplate, space: Space) -> list[Point]:
-    """The first of these points for each choice of the tunables that only whole problems show."""
+    """The first starting point for each value of the tunables that show only in whole problems."""
     first: dict[tuple[int | str, ...], Point] = {}
     for point in named(known, template, space):
         first.setdefault(unseen(template, point), point)
@@ -33,26 +33,28 @@ def unlike(known: Sequence[StartPoint], template: KernelTemplate, space: Space) 
 
 
 def unseen(template: KernelTemplate, point: Point) -> tuple[int | str, ...]:
-    """A kernel's values of what only whole problems show."""
+    """A configuration's values of the tunables that show only in whole problems."""
     apart = template.prior.apart if template.prior else ()
     return tuple(point[name] for name in (*template.unseen, *apart) if name in point)
 
 
 def blockings(known: Sequence[StartPoint], kernel: Kernel, space: Space) -> list[Point]:
-    """What is known of this kernel's blocking: the legal points that agree with it."""
+    """The legal blockings of a kernel that agree with a starting point."""
     return _completed(space, [_part(one.point, space) for one in known if agrees(one, kernel)])
 
 
 def agrees(one: StartPoint, kernel: Kernel) -> bool:
-    """Whether a kernel is a known one, which may leave tunables open."""
+    """Whether a kernel agrees with a starting point, which may leave tunables open."""
     own = kernel.configuration.items()
     return one.template == kernel.template.name and all(one.point.get(name, value) == value for name, value in own)
 
 
 def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, nothing_first: bool = False) -> list[Point]:
-    """The legal points nearest to the prior, one for each combination of the two-valued tunables: the most of what is
-    expected first, then the least, or the other way round, then the mixed ones and the unexpected. Of a template's
-    kernels every other one begins with the other end, so that however few trials there are show both."""
+    """The legal points nearest to the prior, one for each combination of the two-valued tunables.
+
+    First all of the prior's choices, then none of them (or the reverse with `nothing_first`), then mixed ones. Every
+    second kernel of a template begins with the reverse, so that few trials show both ends.
+    """
     switches = [name for name, values in space.dimensions if len(values) == 2]
     numbers = [name for name, values in space.dimensions if name not in switches]
     points = list(space.points())
@@ -73,12 +75,12 @@ def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, noth
 
 
 def _part(point: Point, space: Space) -> Point:
-    """What of a point is in this space's dimensions."""
+    """The part of a point that lies in this space's dimensions."""
     names = {name for name, _ in space.dimensions}
     return Point.of({name: value for name, value in point.items() if name in names})
 
 
 def _completed(space: Space, wanted: Sequence[Point]) -> list[Point]:
-    """For each of these the first legal point that agrees with it; none where it names what this space has not."""
+    """For each starting point the first legal point that agrees with it; none for unknown dimensions or values."""
     found = (space.first(start) for start in wanted)
     return list(dict.fromkeys(point for point in found if point is not None))

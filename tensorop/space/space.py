@@ -1,4 +1,4 @@
-"""Search spaces: the legal points of a template on a platform, generated and never found by rejection."""
+"""Search spaces: the legal points of a template on a platform, enumerated without rejection sampling."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tensorop.model.expression import Expression, parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.point import Point, Value
 
-MAX_DIMENSIONS = 256  # the walk goes into itself for each
+MAX_DIMENSIONS = 256  # the walk recurses for each dimension
 MAX_POINTS = 1_000_000
 MAX_NODES = 4_000_000
-MAX_READ = 200_000_000  # characters of constraints, read again for each step: seconds
+MAX_READ = 200_000_000  # characters of all constraints; evaluating more would take seconds
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What one constraint takes out of the product of all dimensions, given the constraints before it.
+    """The points that a constraint removes from the product of all dimensions, after the constraints before it.
 
-    points: how many; example: the assignment it refused first (tunables bound so far).
+    points: their number; example: the first refused assignment (tunables bound so far)
     """
 
     constraint: Constraint
@@ -39,7 +39,7 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class _Walk:
-    """The legal points, each as one value number a dimension, and what was refused on the way."""
+    """The legal points as rows of value numbers, and what the constraints refused."""
 
     rows: tuple[tuple[int, ...], ...]
     refusals: tuple[Exclusion, ...]
@@ -64,7 +64,7 @@ class Space:
         constraints: Sequence[Constraint] = (),
         facts: Mapping[str, Value] | None = None,
     ) -> Space:
-        """The space over `dimensions`, read and walked at once, so that every fault shows here."""
+        """The space over `dimensions`; it is walked at once, so that every fault shows here."""
         space = Space(
             tuple((name, tuple(values)) for name, values in dimensions.items()),
             tuple(constraints),
@@ -81,7 +81,7 @@ class Space:
 
     @property
     def product(self) -> int:
-        """How many points there would be without constraints."""
+        """Number of points without constraints."""
         return prod(len(values) for _, values in self.dimensions)
 
     @property
@@ -89,7 +89,7 @@ class Space:
         return len(self._walk.rows)
 
     def refusals(self) -> tuple[Exclusion, ...]:
-        """By constraint, in their order; size + the sum of their points = product."""
+        """One entry for each constraint, in order; size + the sum of their points = product."""
         return self._walk.refusals
 
     def points(self) -> Iterator[Point]:
@@ -99,7 +99,7 @@ class Space:
         return self._point(self._walk.rows[index])
 
     def first(self, part: Mapping[str, Value]) -> Point | None:
-        """The first legal point that agrees with what `part` says; none where it names what this space has not."""
+        """The first legal point that agrees with `part`; None for unknown dimensions or values."""
         left = dict(part)
         try:
             wanted = [
@@ -113,7 +113,7 @@ class Space:
         return None if found is None else self._point(found)
 
     def nearest(self, part: Mapping[str, Value]) -> Point:
-        """The legal point nearest to what `part` says of these dimensions, in octaves and different words."""
+        """The legal point nearest to `part`: distance in octaves, and 1 for each different word."""
         rows = np.asarray(self._walk.rows)
         far = np.zeros(len(rows))
         for axis, (name, values) in enumerate(self.dimensions):
@@ -122,7 +122,7 @@ class Space:
         return self.at(int(np.argmin(far)))
 
     def index(self, point: Point) -> int:
-        """The number of a legal point; raises KeyError for any other."""
+        """The number of a legal point. Raises KeyError for any other."""
         return self._order[self._row(point)]
 
     def __contains__(self, point: object) -> bool:
@@ -136,11 +136,11 @@ class Space:
         return self._walk.rows[index]
 
     def sample(self, rng: random.Random, count: int) -> list[Point]:
-        """Up to `count` different legal points, each set of them equally likely."""
+        """Up to `count` different legal points, drawn uniformly."""
         return [self.at(i) for i in rng.sample(range(self.size), min(count, self.size))]
 
     def neighbours(self, point: Point) -> list[Point]:
-        """The legal points nearest along each dimension: one step up and down for numbers, every other word."""
+        """The nearest legal points along each dimension: one step up and down for numbers, every other word."""
         row = self._row(point)
         found = []
         for axis, (_, values) in enumerate(self.dimensions):
@@ -206,10 +206,12 @@ def _apart(one: Value, other: Value) -> float:
 
 
 def _walked(space: Space, expressions: Sequence[Expression]) -> _Walk:
-    """One depth-first walk over the dimensions; a constraint is read where the last tunable that it names is bound."""
+    """A depth-first walk over the dimensions. A constraint is checked once all its tunables are bound."""
     dimensions = space.dimensions
     depth_of = {name: depth for depth, (name, _) in enumerate(dimensions, 1)}
-    due: list[list[int]] = [[] for _ in range(len(dimensions) + 1)]  # by depth; at 0 those over facts alone
+    due: list[list[int]] = [
+        [] for _ in range(len(dimensions) + 1)
+    ]  # constraints by depth; at depth 0 those over facts alone
     for number, expression in enumerate(expressions):
         due[max((depth_of[name] for name in expression.names if name in depth_of), default=0)].append(number)
     below = [prod(len(values) for _, values in dimensions[depth:]) for depth in range(len(due))]
@@ -227,7 +229,7 @@ def _walked(space: Space, expressions: Sequence[Expression]) -> _Walk:
                 if expressions[number].value(bound):
                     continue
             except ZeroDivisionError:
-                pass  # a quotient that does not exist satisfies nothing
+                pass  # a division by zero satisfies no constraint
             if examples[number] is None:
                 examples[number] = Point.of({name: bound[name] for name, _ in dimensions[:depth]})
             refused[number] += below[depth]

@@ -1,4 +1,4 @@
-"""Search strategies: what a tuner is, and finding one by its file's name.
+"""Search strategies: the interface of a tuner, and loading one by its file's name.
 
 A strategy is one Python file in a `tuners/` folder with
 
@@ -6,8 +6,8 @@ A strategy is one Python file in a `tuners/` folder with
     class Tuner:                         see `Strategy`; `IndexedTuner` is most of one
         def __init__(self, space, seed)
 
-It imports `tensorop.model` and `tensorop.space` only. What it asks for depends on space, seed and the costs so far, so
-that a search resumes by telling it the journal.
+It imports only `tensorop.model` and `tensorop.space`. Its requests depend on space, seed and earlier costs alone, so
+that a resumed search can replay the journal to it.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from tensorop.model.point import Point
 from tensorop.space import Space
 from tensorop.specs import catalog, pymodule
 
-FAILURE = 1.5  # a failed trial counts as the worst cost seen times this
+FAILURE = 1.5  # a failed trial counts as this factor over the worst cost
 
 
 class Strategy(Protocol):
-    """Asks for points and is told their cost."""
+    """Requests points and gets their costs."""
 
     def ask(self, n: int = 1) -> list[Point]:
-        """Up to n legal points never asked before; [] when the space is exhausted."""
+        """Up to n legal points that were not requested before; [] when the space is exhausted."""
 
     def tell(self, point: Point, cost: float | None) -> None:
-        """The cost (> 0, lower is better) of a point, asked for or not; None when its trial failed."""
+        """Gives the cost (> 0, lower is better) of a point, requested or not; None: its trial failed."""
 
 
 class IndexedTuner(ABC):
-    """A strategy that works on the numbers of legal points: `next` chooses one of those that are untried."""
+    """A strategy over the numbers of legal points; `next` chooses one of the untried numbers."""
 
     def __init__(self, space: Space, seed: int) -> None:
         self.space, self.seed = space, seed
-        self.costs: dict[int, float | None] = {}  # by number, in order of telling; None: the trial failed
-        self.pending: dict[int, None] = {}  # asked for, without a cost yet
-        self.untried = np.ones(space.size, dtype=bool)  # by number, whether it was never asked for nor told
+        self.costs: dict[int, float | None] = {}  # number -> cost, in the order of `tell`; None: the trial failed
+        self.pending: dict[int, None] = {}  # requested numbers without a cost yet
+        self.untried = np.ones(space.size, dtype=bool)  # for each number: neither requested nor given
 
     def ask(self, n: int = 1) -> list[Point]:
-        """Up to n legal points that are untried; [] when there is none."""
+        """Up to n untried points; [] when there is none."""
         found: list[Point] = []
         while len(found) < n and self.untried.any():
             index = int(self.next())
@@ -69,16 +69,16 @@ class IndexedTuner(ABC):
 
     @abstractmethod
     def next(self) -> int:
-        """The number of a point that is untried; there is one."""
+        """The number of an untried point; at least one exists."""
 
     @property
     def rng(self) -> random.Random:
-        """Numbers that depend on the seed and on how many points are no longer untried, so that a search may go on."""
+        """A generator seeded by the seed and the number of tried points, so that a resumed search draws the same."""
         return random.Random(f"{self.seed} {len(self.costs) + len(self.pending)}")
 
     @property
     def varied(self) -> bool:
-        """Whether two trials that passed differ in cost."""
+        """Whether two passed trials have different costs."""
         return len({cost for cost in self.costs.values() if cost is not None}) > 1
 
     def ranked(self) -> list[int]:
@@ -91,17 +91,17 @@ class IndexedTuner(ABC):
         return np.array([self.space.coordinates(index) for index in range(self.space.size)], dtype=np.int64)
 
     def nearest(self, row: NDArray[np.float64]) -> int:
-        """The untried point that is nearest to these value numbers, in shares of each dimension's length."""
+        """The untried point nearest to these value numbers; distances are shares of each dimension's length."""
         lengths = np.maximum(1, self._rows.max(axis=0))
         numbers = np.flatnonzero(self.untried)
         far = (np.abs(self._rows[numbers] - row) / lengths).sum(axis=1)
         return int(numbers[int(np.argmin(far))])
 
     def remembered(self, memory: int, pending: Iterable[int] = ()) -> dict[int, float]:
-        """What a model is fitted to, number -> logarithm of the cost: the best half of `memory` trials and the newest.
+        """Training data of a model, number -> logarithm of the cost: the best half of `memory` trials and the newest.
 
-        A failed trial counts as the worst cost seen times FAILURE, a pending one as the best cost seen (constant
-        liar), which sends the next one elsewhere. Some trial has to have passed.
+        A failed trial counts as FAILURE times the worst cost. A pending one counts as the best cost (constant liar), so
+        that the next request goes elsewhere. At least one trial must have passed.
         """
         costs = [cost for cost in self.costs.values() if cost is not None]
         worst = math.log(max(costs) * FAILURE)
@@ -115,7 +115,7 @@ class IndexedTuner(ABC):
 
 @dataclass(frozen=True)
 class Tuner:
-    """A strategy's file, loaded."""
+    """A loaded strategy file."""
 
     name: str
     path: Path
@@ -123,7 +123,7 @@ class Tuner:
     factory: Any
 
     def make(self, space: Space, seed: int) -> Strategy:
-        """A fresh strategy; raises UsageError where a library is missing."""
+        """A new strategy. Raises UsageError if a library is missing."""
         try:
             strategy: Strategy = self.factory(space, seed)
         except ImportError as error:
@@ -132,12 +132,12 @@ class Tuner:
 
 
 def names(extra: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """The tuners there are, the user's folders included."""
+    """Names of all tuners, including those in the user's folders."""
     return catalog.names("tuners", extra)
 
 
 def load(name: str, extra: tuple[Path, ...] = ()) -> Tuner:
-    """The tuner of that name. Raises UsageError when there is none, SpecError when its file breaks the contract."""
+    """The tuner of that name. Raises UsageError if there is none, SpecError if its file breaks the contract."""
     path = catalog.find("tuners", name, extra)
     module = pymodule.load(path, f"tensorop_tuner_{name}")
     description = getattr(module, "DESCRIPTION", None)
