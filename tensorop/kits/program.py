@@ -41,7 +41,8 @@ def build(
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         objects = list(pool.map(lambda one: _control(operator, platform, *one), controls))
     target = architecture(platform.arch)
-    flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *harness.FLAGS)
+    arch = f'-DKIT_ARCH="{target.name}"'
+    flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", arch, *harness.FLAGS)
     native = paths.native_dir()
     kit = sorted((native / "kit").glob("*.c"))
     parts = [path for path in harness.sources() if path.stem != "harness_entry"]

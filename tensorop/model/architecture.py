@@ -1,8 +1,8 @@
 """What is known of each architecture: one record of it, which everything that names architectures reads.
 
-A new one needs a record here, a platform, a primitive set, and its part of ten files in native/: region.h, jail.h,
-harness_state.c, view.c, additions.h, qemu_jail.c, kit/kit_machine.c, product/isa.h.j2, product/cpu.c.j2 and
-product/threads.c.j2. A board model needs plugin/decode_ARCH.c too, which plugin/classes.c lists.
+A new one needs a record here, a platform, a primitive set, and its part of eight files in native/: region.h, jail.h,
+harness_state.c, view.c, qemu_jail.c, product/isa.h.j2, product/cpu.c.j2 and product/threads.c.j2. A board model needs
+plugin/decode_ARCH.c too, which plugin/classes.c lists.
 """
 
 from __future__ import annotations

@@ -77,17 +77,10 @@ void machine_members(void) {
     char told[256], governor[64];
     const char *emulator = getenv("RUN");
     uname(&name);
-#if defined(__riscv)
-    const char *arch = "riscv64";
-#elif defined(__aarch64__)
-    const char *arch = "aarch64";
-#else
-    const char *arch = "x86_64";
-#endif
     board(told, sizeof told);
     read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
               sizeof governor);
-    row_add("\"arch\":\"%s\",\"board\":", arch), row_text(told);
+    row_add("\"arch\":\"" KIT_ARCH "\",\"board\":"), row_text(told);
     row_add(",\"kernel\":"), row_text(name.release);
     row_add(",\"governor\":"), row_text(governor);
     row_add(",\"emulator\":"), row_text(emulator ? emulator : "");
