@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tensorop.errors import UsageError
-from tensorop.model.bench import Bench, Span
+from tensorop.model.bench import Bench, Span, geomean
 
 IMPROVED, SAME, WORSE = "improved", "same", "worse"
 
@@ -89,7 +88,7 @@ class Comparison:
     @property
     def geomean(self) -> float:
         """Of new speed over old."""
-        return math.exp(sum(math.log(change.ratio) for change in self.changes) / len(self.changes))
+        return geomean(change.ratio for change in self.changes)
 
     def to_json(self) -> dict[str, object]:
         return {

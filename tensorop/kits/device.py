@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +22,7 @@ from tensorop.kits.rows import (
     KitMachine,
     KitRow,
 )
+from tensorop.measure.statistics import geomean
 from tensorop.target import KitRequest, PredictedProduct, Target, TimedProblem
 
 _KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # of a timed row
@@ -135,13 +135,13 @@ def _problem(row: KeptOnDevice) -> TimedProblem:
 def _against(rows: Sequence[KeptRow]) -> dict[str, float]:
     """The geometric mean of the baseline's best over the choice by what was known before, and over the fastest variant,
     where the baseline was measured."""
-    logs: dict[str, list[float]] = {"before": [], "fastest": []}
+    ratios: dict[str, list[float]] = {"before": [], "fastest": []}
     for row in rows:
         assert isinstance(row, KeptOnDevice)
         us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us}
         best = [median(arm.us) for arm in row.arms if arm.cublaslt is not None and arm.us]
         chosen = us.get(row.chosen)
         if best and chosen:
-            logs["before"].append(math.log(min(best) / chosen))
-            logs["fastest"].append(math.log(min(best) / min(us.values())))
-    return {name: round(math.exp(sum(of) / len(of)), 4) for name, of in logs.items() if of}
+            ratios["before"].append(min(best) / chosen)
+            ratios["fastest"].append(min(best) / min(us.values()))
+    return {name: round(geomean(of), 4) for name, of in ratios.items() if of}

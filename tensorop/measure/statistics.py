@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tensorop.model.bench import Ratio
+from tensorop.model.bench import geomean as geomean
 from tensorop.model.trial import Samples
 
 
@@ -42,9 +42,3 @@ def drift(rounds: Sequence[float]) -> float:
     third = max(1, len(rounds) // 3)
     first, last = quartiles(rounds[:third])[1], quartiles(rounds[-third:])[1]
     return abs(last / first - 1)
-
-
-def geomean(values: Iterable[float]) -> float:
-    """Geometric mean of positive numbers; NaN without any."""
-    logs = [math.log(v) for v in values]
-    return math.exp(sum(logs) / len(logs)) if logs else math.nan
