@@ -818,13 +818,19 @@ def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Pat
         assert int(done.stdout.split()[0]) <= products.MOST_STACK, done.stdout
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_lines_of_the_docs(prefix: Path, tmp_path: Path, number: int) -> None:
+PRINTED = {  # by page: what each of its first blocks prints
+    "use-the-library": ("100% tests passed, 0 tests failed out of 2", "127x129x131: max error", "max error"),
+    "replace-blas": ("4 5 10 11\n",),
+}
+
+
+@pytest.mark.parametrize(("page", "number"), [(page, n) for page, texts in PRINTED.items() for n in range(len(texts))])
+def test_the_lines_of_the_docs(prefix: Path, tmp_path: Path, page: str, number: int) -> None:
     if any(shutil.which(tool) is None for tool in ("pkg-config", "cc", "cmake")):
         pytest.skip("pkg-config, cc or cmake is not installed")
-    done = docs.run(docs.blocks("docs/how-to/use-the-library.md")[number], prefix, tmp_path)
+    done = docs.run(docs.blocks(f"docs/how-to/{page}.md")[number], prefix, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("127x129x131: max error", "100% tests passed, 0 tests failed out of 2")[number] in done.stdout
+    assert PRINTED[page][number] in done.stdout
 
 
 def test_a_library_is_loaded_by_its_file(prefix: Path, tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
     if host_arch() == "riscv64":
         pytest.skip("nothing to emulate")
     prefix = products.install("rvv", tmp_path / "prefix", ("f32",))
-    done = docs.run(docs.blocks("docs/how-to/use-the-library.md")[2], prefix, tmp_path)
+    done = docs.run(docs.blocks("docs/how-to/use-the-library.md")[3], prefix, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "100% tests passed, 0 tests failed out of 2" in done.stdout
     command, cache = done.stdout.splitlines()[0], (tmp_path / "build/riscv64/CMakeCache.txt").read_text()
