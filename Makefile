@@ -1,6 +1,7 @@
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
 # make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
 # make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
+# make results         docs/results/, plots and README's rows again, from the records in benchmarks/results/
 # make lint            ruff (rules and format), mypy, import contracts, clang-format
 # make reference       write the pages of docs/reference/ that the code decides
 # make docs            build the site of docs/ into build/site/, strict about links and anchors
@@ -22,7 +23,7 @@ LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-
   --custom-compile-command 'make lock' --group build
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: gemm test test-latest lint reference docs lock clean
+.PHONY: gemm test test-latest results lint reference docs lock clean
 .DELETE_ON_ERROR:
 
 gemm: $(VENV)/.installed $(VENV)/.emulator
@@ -33,6 +34,9 @@ test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.n
 
 test-latest:
 	+$(MAKE) test VENV=.venv-latest LATEST=1
+
+results: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.render
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

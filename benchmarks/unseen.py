@@ -1,6 +1,6 @@
 """Judges a product's dispatch on shapes nobody measured: 60 a seed, of random sides, layouts and dtypes.
 
-    python benchmarks/unseen.py DIR --seed 1 2 3 [--jobs 2] [--limit 2e8] [--json FILE]
+    python benchmarks/unseen.py DIR --seed 1 2 3 [--jobs 2] [--limit 2e8] [--ratios] [--json]
 
 Sides are log-uniform from 1 to 2048, layouts the operator's, dtypes f32 and f64 (those the library holds). Every
 variant that the search's last stage measured is built from the journal into a library of its own, carried or not, and
@@ -27,7 +27,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,11 @@ class Judge:
             if self.target.deterministic
             else [self._timed(case)]
         )
+
+    def unjudged(self, case: Case) -> list[Found]:
+        """The case without its regret."""
+        vlens = self.target.vlens if self.target.deterministic else (0,)
+        return [self._found(case, vlen, 0, 0, math.nan, math.nan, ()) for vlen in vlens]
 
     def _chosen(self, case: Case, vlen: int) -> tuple[int, int]:
         """Which variant the product chooses: its number there, and among all."""
@@ -310,35 +315,36 @@ def _digest(path: Path) -> str:
 
 def bars(platform: str, found: Sequence[Found]) -> list[tuple[str, bool]]:
     """What is held against its bar, each with whether it holds."""
-    regrets = [f.regret for f in found]
-    mean = statistics.geomean(1 + r for r in regrets) - 1
-    near = sum(r <= FAR for r in regrets) / len(regrets)
-    told = [
-        (f"regret {mean:.1%} in geomean (at most {REGRET:.0%})", mean <= REGRET),
-        (f"regret at most {FAR:.0%} on {near:.1%} of the shapes (at least {FAR_SHARE:.0%})", near >= FAR_SHARE),
-    ]
+    held = []
+    regrets = [f.regret for f in found if not math.isnan(f.regret)]
+    if regrets:
+        mean = statistics.geomean(1 + r for r in regrets) - 1
+        near = sum(r <= FAR for r in regrets) / len(regrets)
+        held.append((f"regret {mean:.1%} in geomean (at most {REGRET:.0%})", mean <= REGRET))
+        text = f"regret at most {FAR:.0%} on {near:.1%} of the shapes (at least {FAR_SHARE:.0%})"
+        held.append((text, near >= FAR_SHARE))
     large, small = [f for f in found if f.madds > SMALL], [f for f in found if f.madds <= SMALL]
-    if large:
+    if large and regrets:
         worst = max(f.choosing for f in large)
-        told.append((f"forcing what was chosen saves at most {worst:.1%} (at most {CHOOSING:.0%})", worst <= CHOOSING))
+        held.append((f"forcing what was chosen saves at most {worst:.1%} (at most {CHOOSING:.0%})", worst <= CHOOSING))
     f32 = [f.ratio for f in found if f.dtype == "f32" and f.ratio]
     if f32:
         ratio, least = statistics.geomean(f32), FASTER.get(platform, 0.0)
         wanted = f" (at least {least:g})" if least else ""
-        told.append((f"f32 {ratio:.2f} of OpenBLAS in geomean{wanted}", ratio >= least))
+        held.append((f"f32 {ratio:.2f} of OpenBLAS in geomean{wanted}", ratio >= least))
     ratios = [f.ratio for f in large if f.ratio]
     if ratios:
         below = sum(r < BELOW for r in ratios) / len(ratios)
         text = f"{below:.1%} of the shapes above {SMALL} multiply-adds below {BELOW:g} (at most {BELOW_SHARE:.0%})"
-        told.append((text, below <= BELOW_SHARE))
-        told.append((f"the lowest of them {min(ratios):.2f} (at least {LOWEST:g})", min(ratios) >= LOWEST))
+        held.append((text, below <= BELOW_SHARE))
+        held.append((f"the lowest of them {min(ratios):.2f} (at least {LOWEST:g})", min(ratios) >= LOWEST))
     tiny = [f.ratio for f in small if f.ratio]
     if tiny:
         mean = statistics.geomean(tiny)
         text = f"{len(tiny)} shapes of at most {SMALL} multiply-adds, empty call included: {mean:.2f} in geomean "
         text += f"(at least {TINY:g}), lowest {min(tiny):.2f} (at least {TINY_LOWEST:g})"
-        told.append((text, mean >= TINY and min(tiny) >= TINY_LOWEST))
-    return told
+        held.append((text, mean >= TINY and min(tiny) >= TINY_LOWEST))
+    return held
 
 
 def main() -> int:
@@ -350,7 +356,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="counts side by side under a model (default: %(default)s)")
     parser.add_argument("--against", default="openblas", help="a baseline, or none (default: %(default)s)")
     parser.add_argument("--worst", type=int, default=10, help="rows to print (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--ratios", action="store_true", help="no regrets, which take most of the time")
+    parser.add_argument("--json", action="store_true", help="print all figures as JSON, for benchmarks/records.py")
     wanted = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="tensorop-unseen-") as scratch:
@@ -367,36 +374,52 @@ def _run(wanted: argparse.Namespace, place: Path) -> int:
     cases = [case for case in drawn if case.work <= wanted.limit]
     left_out = len(drawn) - len(cases)
     known = ", ".join(f"{dtype} {len(variants)}" for dtype, variants in judge.all.items())
-    print(f"{found.platform.name}: {len(cases)} shapes; variants of the last stage: {known}", flush=True)
+    about = f"{found.platform.name}: {len(cases)} shapes; variants of the last stage: {known}"
+    print(about, file=sys.stderr, flush=True)
     if left_out:
-        print(f"left out: {left_out} of {len(drawn)} shapes, of more than {wanted.limit:g} flops")
+        print(f"left out: {left_out} of {len(drawn)} shapes, of more than {wanted.limit:g} flops", file=sys.stderr)
+    judged = judge.unjudged if wanted.ratios else judge.judge
     with ThreadPoolExecutor(max(1, wanted.jobs) if judge.target.side_by_side else 1) as pool:
-        told = [one for several in pool.map(judge.judge, cases) for one in several]
+        shapes = [one for several in pool.map(judged, cases) for one in several]
     if wanted.against != "none":
         ratios = judge.ratios(cases, wanted.against, wanted.jobs)
-        told = [Found(**{**asdict(f), "ratio": ratios.get((f.problem, f.vlen))}) for f in told]
-    held = bars(found.platform.name, told)
+        shapes = [replace(f, ratio=ratios.get((f.problem, f.vlen))) for f in shapes]
+    if wanted.json:
+        print(json.dumps(_record(wanted, judge, shapes, left_out)))
+        return 0
+    held = bars(found.platform.name, shapes)
     for text, holds in held:
         print(f"{'holds ' if holds else 'MISSED'}  {text}")
-    _print_worst(f"worst by regret ({judge.target.unit})", sorted(told, key=lambda f: -f.regret)[: wanted.worst])
-    compared = [f for f in told if f.ratio is not None and f.madds > SMALL]
+    if not wanted.ratios:
+        worst = sorted(shapes, key=lambda f: -f.regret)[: wanted.worst]
+        _print_worst(f"worst by regret ({judge.target.unit})", worst)
+    compared = [f for f in shapes if f.ratio is not None and f.madds > SMALL]
     if compared:
         _print_worst("lowest against the baseline", sorted(compared, key=lambda f: f.ratio or 0)[: wanted.worst])
-    if wanted.json:
-        text = json.dumps(
-            {
-                "platform": found.platform.name,
-                "unit": judge.target.unit,
-                "seeds": wanted.seeds,
-                "limit": None if math.isinf(wanted.limit) else wanted.limit,
-                "left_out": left_out,
-                "bars": [{"text": text, "holds": holds} for text, holds in held],
-                "shapes": [asdict(f) for f in told],
-            },
-            indent=1,
-        )
-        wanted.json.write_text(text + "\n", encoding="utf-8")
     return 0 if all(holds for _, holds in held) else 1
+
+
+def _record(wanted: argparse.Namespace, judge: Judge, shapes: Sequence[Found], left_out: int) -> dict[str, Any]:
+    """What benchmarks/records.py reads."""
+    return {
+        "platform": judge.found.platform.name,
+        "unit": judge.target.unit,
+        "baseline": wanted.against,
+        "seeds": wanted.seeds,
+        "limit": None if math.isinf(wanted.limit) else wanted.limit,
+        "left_out": left_out,
+        "shapes": [
+            {
+                "problem": f.problem,
+                "dtype": f.dtype,
+                "vlen": f.vlen,
+                "madds": f.madds,
+                "ratio": f.ratio,
+                "regret": None if math.isnan(f.regret) else f.regret,
+            }
+            for f in shapes
+        ],
+    }
 
 
 def _print_worst(title: str, rows: Sequence[Found]) -> None:

@@ -1,6 +1,6 @@
 """Holds a board model against published speeds of whole programs (points/): intervals, order, what moves them.
 
-    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity | --alternative NAME] [--plot FILE.svg]
+    python benchmarks/board_model/points.py [PLATFORM] [--size N] [--sensitivity | --alternative NAME | --json]
                                             [--ours DIR] [--only TEXT]
 
 PLATFORM: one of points/, spacemit-k1 if not given. Prints a Markdown table; exit status 1 when a published speed lies
@@ -14,6 +14,7 @@ as it would be, were the core like this alternative of the model. --only: the po
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -158,23 +159,19 @@ def faults(speeds: list[Speed], order: list[list[str]]) -> list[str]:
     return found
 
 
-def plot(speeds: list[Speed], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 0.6 * len(speeds) + 1.2))
-    for y, s in enumerate(reversed(speeds)):
-        axes.plot([s.low, s.high], [y, y], color="tab:blue", linewidth=6, alpha=0.4, solid_capstyle="butt")
-        axes.plot(s.best, y, "|", color="tab:blue", markersize=16)
-        values = [p["value"] for p in s.point["published"]]
-        axes.plot(values, [y] * len(values), "o", color="tab:red", markersize=5)
-    axes.set_yticks(range(len(speeds)), [s.point["name"] for s in reversed(speeds)])
-    axes.set_xlabel("GFLOP/s at the model's clock; bar: interval, mark: best fit, dots: published")
-    axes.set_xlim(left=0)
-    figure.tight_layout()
-    figure.savefig(path)
+def as_json(platform: Platform, model: spec.BoardModel, speeds: list[Speed]) -> str:
+    points = [
+        {
+            "name": s.point["name"],
+            "published": [float(p["value"]) for p in s.point["published"]],
+            "best": s.best,
+            "low": s.low,
+            "high": s.high,
+        }
+        for s in speeds
+    ]
+    about = {"platform": platform.name, "model": model.name, "version": model.version, "calibrated": model.calibrated}
+    return json.dumps({**about, "points": points})
 
 
 def main() -> int:
@@ -186,7 +183,7 @@ def main() -> int:
     what.add_argument("--sensitivity", action="store_true")
     what.add_argument("--alternative", default="")
     parser.add_argument("--only", default="")
-    parser.add_argument("--plot", type=Path)
+    what.add_argument("--json", action="store_true", help="the table as JSON, for benchmarks/records.py")
     parser.add_argument("--ours", type=Path)
     given = parser.parse_args()
     data = yaml.safe_load((HERE / "points" / f"{given.platform}.yaml").read_text(encoding="utf-8"))
@@ -199,8 +196,8 @@ def main() -> int:
     model = spec.load(platform.board, platform.name)
     alternative = given.alternative
     if alternative and alternative not in model.alternatives:
-        known = "; ".join(model.alternatives) or "none"
-        parser.error(f"{model.name} has no alternative '{alternative}'; there are: {known}")
+        there = "; ".join(model.alternatives) or "none"
+        parser.error(f"{model.name} has no alternative '{alternative}'; there are: {there}")
     data["points"] = [point for point in data["points"] if given.only in point["name"]]
     if not data["points"]:
         parser.error(f"no point of {given.platform} is named like '{given.only}'")
@@ -215,14 +212,15 @@ def main() -> int:
                 data["points"],
             )
         )
+    if given.json:
+        print(as_json(platform, model, speeds))
+        return 0
     like = f", were it like '{alternative}': {model.alternatives[alternative].meaning}" if alternative else ""
     print(f"{model.name} {model.version}, {'calibrated' if model.calibrated else 'not calibrated'}{like}\n")
     if given.sensitivity:
         print(sensitivity(speeds, list(model.unknowns())))
         return 0
     print(table(speeds))
-    if given.plot:
-        plot(speeds, given.plot)
     found = faults(speeds, data["order"])
     print("\n" + ("\n".join(found) or "every published speed inside, every order kept, no interval beyond 35 %"))
     return 1 if found else 0

@@ -2,9 +2,7 @@
 
 import json
 import math
-import runpy
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -173,20 +171,6 @@ def test_what_is_indicative_is_called_so_wherever_it_stands():
     said = "alternative 'no prefetcher': openblas 0.79 at VLEN 128, 1.59 at VLEN 256, lowest 0.70; nothing"
     assert any(said in note for note in notes)
     assert found.to_json()["model"]["indicative"] == {"f64": "its intervals are wide"}
-
-
-def test_the_readmes_table_has_both_too():
-    script = Path(__file__).parents[2] / "benchmarks" / "readme_tables.py"
-    record = modelled().to_json()
-    for result in record["results"]:
-        result |= {"n": 16, "k": 16}
-    text = runpy.run_path(str(script))["tables"](record)
-    assert "| m x n x k | f32 GFLOP/s | f32 over openblas |" in text
-    assert " f64 (indicative) GFLOP/s | f64 (indicative) over openblas |" in text
-    first, second = (line for line in text.splitlines() if line.startswith("| geomean, were it: no prefetcher |"))
-    assert "0.70" in first  # at VLEN 128
-    assert "2.80" in second
-    assert "- f64 is indicative only: its intervals are wide" in text
 
 
 def test_the_table_shows_ratios_absence_and_noise():

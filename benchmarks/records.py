@@ -1,0 +1,350 @@
+"""Records of measurements, a file each in benchmarks/results/: what was measured, how, where and when.
+
+    python -m benchmarks.records NAME                  # runs the commands of results/NAME.json again and replaces it
+    python -m benchmarks.records NAME --page gemm-rvv --title "Suite quick" --payload bench \\
+        --command "tensorop gemm --platform rvv" --command "tensorop bench build/gemm-rvv --format json"
+
+Commands run one after the other in the checkout, with its environment first in PATH. The last one's standard output
+is the data: JSON, or the lines of a terminal with `--payload output`. `make results` renders pages and plots of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tensorop.errors import SpecError, TensoropError, UsageError
+from tensorop.model.bench import Bench
+from tensorop.provision.check import DISTRIBUTION
+from tensorop.specs import benches, files, jsontext, yamlfile
+from tensorop.specs.yamlfile import File, Record
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "benchmarks" / "results"
+AGAIN = (
+    "measure it again: python -m benchmarks.records NAME; or take the committed file: git checkout benchmarks/results"
+)
+SHOWN = 14  # last lines of a terminal that are kept
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Machine(Record):
+    """accelerator: of a GPU's results."""
+
+    cpu: str = ""
+    cores: int = 0  # 0: unknown
+    system: str = ""
+    accelerator: str = ""
+
+
+class Measurement(File):
+    """What every file says of its data. page: of docs/results/, where it is shown; title: its heading there."""
+
+    page: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    title: str
+    payload: Literal["bench", "unseen", "points", "tuners", "kit", "output"]
+    commands: Annotated[list[str], Field(min_length=1)]
+    machine: Machine
+    versions: dict[str, str]
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")]
+    data: dict[str, Any]
+
+
+class UnseenShape(Record):
+    """madds: multiply-adds; ratio: the baseline's cost over ours; regret: of the chosen variant over the fastest."""
+
+    problem: str
+    dtype: str
+    vlen: int
+    madds: Positive
+    ratio: Positive | None
+    regret: Number | None
+
+
+class Unseen(Record):
+    platform: str
+    unit: str
+    baseline: str
+    seeds: list[int]
+    limit: Positive | None  # flops of the largest shape
+    left_out: int
+    shapes: Annotated[list[UnseenShape], Field(min_length=1)]
+
+
+class Point(Record):
+    """Speeds in GFLOP/s at the model's clock; low, high: the range over its assumed constants."""
+
+    name: str
+    published: list[Positive]
+    best: Positive
+    low: Positive
+    high: Positive
+
+
+class Points(Record):
+    platform: str
+    model: str
+    version: int
+    calibrated: bool
+    points: Annotated[list[Point], Field(min_length=1)]
+
+
+class Interval(Record):
+    value: Number
+    low: Number
+    high: Number
+
+
+class Tuner(Record):
+    """trials: by space and nearness to the best, in median over the seeds; over: how many times fewer than at random,
+    by nearness; ask_ms: of asking and telling."""
+
+    tuner: str
+    trials: dict[str, dict[str, Interval]]
+    over: dict[str, Interval | None]
+    ask_ms: Number | None
+
+
+class Tuners(Record):
+    """What `tensorop tuners bench --format json` printed."""
+
+    seeds: int
+    spaces: dict[str, dict[str, Any]]
+    hard: dict[str, list[str]]
+    rows: Annotated[list[Tuner], Field(min_length=1)]
+
+
+class Output(Record):
+    lines: Annotated[list[str], Field(min_length=1)]
+
+
+class Kit(Record):
+    """Rows that a tuning kit or a job on a GPU wrote: those of one product and dtype in a file of benchmarks/cuda/."""
+
+    file: str
+    product: str
+    dtype: str
+
+
+class KitProblem(BaseModel):
+    """One problem of a product. us: by kernel of the product, and by query of cuBLASLt, "0" its first answer."""
+
+    model_config = ConfigDict(strict=True)
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    a_along_m: Literal[0, 1]
+    b_along_k: Literal[0, 1]
+    chosen: int
+    variants_us: dict[str, Positive]
+    cublaslt_us: Annotated[dict[str, Positive], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _chosen_was_timed(self) -> KitProblem:
+        if str(self.chosen) not in self.variants_us:
+            raise ValueError(f"key 'chosen': expected a key of 'variants_us', got {self.chosen}")
+        return self
+
+    def timed(self) -> OnGpu:
+        layout = ("T" if self.b_along_k else "N") + ("T" if self.a_along_m else "N")  # as cuBLAS says, by columns
+        shape = f"{f'{self.batch} x ' if self.batch > 1 else ''}{self.m}x{self.n}x{self.k}"
+        ours, first = self.variants_us[str(self.chosen)], self.cublaslt_us.get("0")
+        best = min(self.cublaslt_us.values())
+        return OnGpu(shape, layout, ours, best / ours, first / ours if first else None)
+
+
+class BenchedOnGpu(BaseModel):
+    """One problem that `tensorop bench` compared on the GPU."""
+
+    model_config = ConfigDict(strict=True)
+    m: int
+    n: int
+    k: int
+    layout: Literal["NN", "NT", "TN", "TT"]
+    gflops: Positive
+    ratio: dict[str, Positive]
+
+    def timed(self) -> OnGpu:
+        us = 2 * self.m * self.n * self.k / self.gflops / 1e3
+        ratio = self.ratio
+        return OnGpu(f"{self.m}x{self.n}x{self.k}", self.layout, us, ratio["cublaslt"], ratio.get("cublaslt-top1"))
+
+
+@dataclass(frozen=True)
+class OnGpu:
+    """Our time, and those of cuBLASLt's fastest and first answers over it."""
+
+    shape: str
+    layout: str
+    us: float
+    ratio: float
+    first: float | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A file that was read. data: of the payload; gpu: the rows of a kit."""
+
+    name: str
+    about: Measurement
+    data: Bench | Unseen | Points | Tuners | Output | Kit
+    gpu: tuple[OnGpu, ...] = ()
+
+
+SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit]] = {
+    "unseen": Unseen,
+    "points": Points,
+    "tuners": Tuners,
+    "output": Output,
+    "kit": Kit,
+}
+
+
+def read(path: Path, root: Path = ROOT) -> Measured:
+    """A record with its data, all of it checked. Raises UsageError with file and place."""
+    try:
+        about = yamlfile.validate(Measurement, _json(path), str(path))
+        place = f"{path}: data"
+        if about.payload == "bench":
+            (bench,) = benches.parse(about.data, place)
+            return Measured(path.stem, about, bench)
+        data = yamlfile.validate(SCHEMAS[about.payload], about.data, place)
+        return Measured(path.stem, about, data, tuple(_kit(root, data)) if isinstance(data, Kit) else ())
+    except TensoropError as error:
+        raise UsageError(error.message, hint=AGAIN) from None
+
+
+def _json(path: Path) -> dict[str, object]:
+    try:
+        found = jsontext.loads(files.text(path, files.JSON))
+    except ValueError as error:
+        raise SpecError(f"{path}: expected JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise SpecError(f"{path}: expected an object of JSON, got {type(found).__name__}")
+    return found
+
+
+def _kit(root: Path, kit: Kit) -> list[OnGpu]:
+    path = root / kit.file
+    found = []
+    for number, line in enumerate(files.text(path, files.LINES).splitlines(), 1):
+        place = f"{path}:{number}"
+        try:
+            row = jsontext.loads(line)
+        except ValueError as error:
+            raise SpecError(f"{place}: expected JSON: {error}") from None
+        if isinstance(row, dict) and (row.get("product"), row.get("dtype")) == (kit.product, kit.dtype):
+            schema: type[BenchedOnGpu | KitProblem] = BenchedOnGpu if "gflops" in row else KitProblem
+            found.append(yamlfile.validate(schema, row, place).timed())
+    if not found:
+        raise SpecError(f"{path}: expected rows of product '{kit.product}' and dtype '{kit.dtype}', got none")
+    return found
+
+
+def read_all(folder: Path = FOLDER, root: Path = ROOT) -> list[Measured]:
+    return [read(path, root) for path in sorted(folder.glob("*.json"))]
+
+
+def here() -> Machine:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    return Machine(cpu=names[0] if names else platform.machine(), cores=psutil.cpu_count() or 0, system=system)
+
+
+def versions() -> dict[str, str]:
+    """Of what makes the figures, beside the baseline's and the model's, which the data has."""
+    found = {"tensorop": version(DISTRIBUTION), "Python": platform.python_version(), "zig": version("ziglang")}
+    try:
+        words = subprocess.run(["qemu-riscv64", "--version"], capture_output=True, text=True, check=True).stdout.split()
+        found["QEMU"] = words[words.index("version") + 1]
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        pass  # one of the user's cache serves, or none
+    return found
+
+
+def run(commands: list[str]) -> str:
+    """Runs commands in the checkout; the last one's output. Raises UsageError where one fails."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    for number, command in enumerate(commands, 1):
+        print(f"$ {command}", file=sys.stderr, flush=True)
+        last = number == len(commands)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=ROOT,
+            env={**os.environ, "PATH": path},
+            stdout=subprocess.PIPE if last else sys.stderr,
+            text=True,
+        )
+        if done.returncode:
+            raise UsageError(f"'{command}' ended with exit status {done.returncode}", hint="run it alone and mend it")
+    return done.stdout
+
+
+def record(about: dict[str, Any]) -> dict[str, Any]:
+    """The record of commands that are run now. about: page, title, payload and commands."""
+    output = run(about["commands"])
+    data = {"lines": output.rstrip().splitlines()[-SHOWN:]} if about["payload"] == "output" else json.loads(output)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {
+        "schema": 1,
+        **about,
+        "machine": here().model_dump(exclude_defaults=True),
+        "versions": versions(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit.stdout.strip()[:12],
+        "data": data,
+    }
+
+
+def write(path: Path, about: dict[str, Any]) -> None:
+    """Writes a record that `read` takes; else the file stays as it was."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        read(part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="of the file, e.g. gemm-rvv-quick")
+    parser.add_argument("--page", help="page of docs/results/ that shows it, e.g. gemm-rvv")
+    parser.add_argument("--title", help='heading there, e.g. "Suite quick"')
+    parser.add_argument("--payload", help="kind of data, e.g. bench")
+    parser.add_argument("--command", dest="commands", action="append", help="may be given several times")
+    given = parser.parse_args()
+    path = FOLDER / f"{given.name}.json"
+    keys = ("page", "title", "payload", "commands")
+    try:
+        known = read(path).about.model_dump() if path.exists() else {}
+        about = {key: getattr(given, key) or known.get(key) for key in keys}
+        if missing := [key for key, value in about.items() if not value]:
+            raise UsageError(f"{path} is new: missing {', '.join(missing)}", hint="give them as options")
+        write(path, record(about))
+    except TensoropError as error:
+        print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

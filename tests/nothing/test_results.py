@@ -1,0 +1,196 @@
+"""Pages, plots and README's rows are those of the records in benchmarks/results/; a broken record changes nothing."""
+
+import html
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks import plots, records, render
+from benchmarks.plots import Bar, Plot
+from tensorop.errors import UsageError
+from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
+
+ROOT = Path(__file__).parents[2]
+MODEL = {"name": "a-model", "version": 4, "calibrated": False, "interval": True}
+ABOUT = {
+    "schema": 1,
+    "page": "gemm-rvv",
+    "title": render.FIRST_SUITE,
+    "payload": "bench",
+    "commands": ["tensorop gemm --platform rvv", "tensorop bench build/gemm-rvv --format json"],
+    "machine": {"cpu": "a processor", "cores": 2},
+    "versions": {"tensorop": "0.1.0"},
+    "date": "2026-11-26",
+    "commit": "0123456789ab",
+}
+
+
+def numbers(svg):
+    """What a plot says of itself, without the bytes of its drawing."""
+    return html.unescape(re.search(r"<dc:description>(.*?)</dc:description>", svg, re.DOTALL)[1])
+
+
+def test_what_is_committed_is_what_the_records_say():
+    made = render.render(ROOT)
+    for path, text in made.pages.items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run `make results`"
+    for path, plot in made.plots.items():
+        assert numbers((ROOT / path).read_text(encoding="utf-8")) == plot.description, f"{path}: run `make results`"
+    assert not render.stale(ROOT, made)
+
+
+def row(side, **ratios):
+    """Ratios at VLENs as v128=1.5; None: the baseline is wrong there."""
+    found = {
+        int(vlen[1:]): AtVlen(4.0, {} if x is None else {"openblas": Ratio(x, 0.9 * x, 1.1 * x, {"no cache": 0.5 * x})})
+        for vlen, x in ratios.items()
+    }
+    return Row("gemm", "f32", {"m": side, "n": side, "k": side}, "row", 4.0, {}, 0.1, by_vlen=found)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("checkout")
+    cores = {128: {"f32": "A"}, 512: {"f32": "B"}}
+    info = {"openblas": BaselineInfo("0.3.34", "so", ("VLEN 512: none of this width",), cores)}
+    rows = (row(16, v128=3.0, v512=0.9), row(100, v128=2.0, v512=None))
+    absent = {"openblas 100x100x100 f32 VLEN 512": "wrong-result: C[0,0] is 1"}
+    bench = Bench("rvv", 1, "flop/modelled-cycle", MODEL, info, absent, rows, {})
+    record(tmp_path, "gemm-rvv-quick", {**ABOUT, "data": bench.to_json()})
+    output = {**ABOUT, "payload": "output", "title": "make gemm", "data": {"lines": ["one", "two"]}}
+    record(tmp_path, "make-gemm", output)
+    marks = "a\n<!-- results -->\nold\n<!-- /results -->\nb\n<!-- make gemm -->\n<!-- /make gemm -->\n"
+    (tmp_path / "README.md").write_text(marks)
+    render.write(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def checkout(whole, tmp_path):
+    """One with a single record, its pages and a README with marks."""
+    return Path(shutil.copytree(whole, tmp_path / "checkout"))
+
+
+def record(root, name, about):
+    path = root / "benchmarks" / "results" / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(about))
+    return path
+
+
+def tree(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_page_has_its_header_and_every_ratio(checkout):
+    text = (checkout / "docs/results/gemm-rvv.md").read_text()
+    for cell in ("| machine | a processor, 2 cores |", "| date | 2026-11-26 |", "| commit | `0123456789ab` |"):
+        assert cell in text
+    assert "| baseline | openblas 0.3.34 (core A at VLEN 128, B at VLEN 512) |" in text
+    assert "    tensorop bench build/gemm-rvv --format json\n" in text
+    narrow, wide = text.split("### Suite quick at VLEN 512")
+    assert "| 16x16x16 | 4 | 3.00 (2.70 to 3.30) |" in narrow
+    assert "| best fit of the model | **2.45** | 2.00 (100x100x100) |" in narrow
+    assert "| if no cache | **1.22** | 1.00 (100x100x100) |" in narrow
+    assert "| 100x100x100 | 4 | absent |" in wide
+    assert "| low ends of the ranges | **0.81** | 0.81 (16x16x16) |" in wide
+    assert "- openblas, VLEN 512: none of this width" in wide
+    assert "- absent: openblas 100x100x100 f32 VLEN 512: wrong-result: C[0,0] is 1" in wide
+
+
+def test_a_dtype_that_is_indicative_is_called_so():
+    model = {**MODEL, "indicative": {"f64": "its intervals are wide"}}
+    ratios = {"openblas": Ratio(1.5, 1.4, 1.6)}
+    rows = tuple(Row("gemm", d, {"m": 8, "n": 8, "k": 8}, "row", 2.0, ratios, 0.1) for d in ("f32", "f64"))
+    bench = Bench("c908", 1, "flop/modelled-cycle", model, {"openblas": BaselineInfo("1", "so")}, {}, rows, {})
+    assert "| shape | f32, flop/modelled-cycle | f32 / openblas | f64 (indicative), " in render.shapes_table(bench, 0)
+    assert [*render.remarks(bench)] == ["f64 is indicative only: its intervals are wide"]
+
+
+def test_the_readme_shows_the_vlen_that_is_the_least(checkout):
+    text = (checkout / "README.md").read_text()
+    row = "| [rvv](docs/results/gemm-rvv.md), VLEN 512 | **0.90** | 0.90 (16x16x16 f32) | simulated: modelled cycles |"
+    assert row in text
+    assert "old" not in text
+    assert text.endswith("b\n<!-- make gemm -->\n    one\n    two\n<!-- /make gemm -->\n")
+
+
+def test_every_bar_says_how_it_was_made(checkout):
+    text = numbers((checkout / "docs/images/overview.svg").read_text())
+    assert "rvv, VLEN 128, f32: 2.45, simulated [2.00, 3.00]" in text
+    drawn = plots.draw(Plot("t", "GFLOP/s", [Bar("x", 1, 1, 2, "measured")], ratio=False, interval="range")).decode()
+    assert "<!--  1.00 measured -->" in drawn
+    assert "<!-- GFLOP/s -->" in drawn
+
+
+def test_a_number_that_was_changed_by_hand_is_found(checkout):
+    page = checkout / "docs/results/gemm-rvv.md"
+    before = page.read_text()
+    page.write_text(before.replace("3.00 (2.70", "3.10 (2.70"))
+    assert render.render(checkout).pages[Path("docs/results/gemm-rvv.md")] == before != page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda text: text[:200], r"expected JSON: .*line 1 column"),
+        (lambda text: "[]", "expected an object of JSON, got list"),
+        (lambda text: text.replace('"schema": 1', '"schema": 2'), "key 'schema': expected 1, got 2"),
+        (lambda text: text.replace('"date": "2026-11-26"', '"date": "today"'), "key 'date': expected text of the form"),
+        (lambda text: text.replace('"ours": 4.0', '"ours": "4"'), r"data: key 'results.*ours'"),
+        (lambda text: text.replace('"payload": "bench"', '"payload": "unseen"'), "data: missing key 'baseline'"),
+        (lambda text: text.replace('"page": "gemm-rvv"', '"page": "gemm-rvw"'), "key 'page': expected one of"),
+    ],
+)
+def test_a_broken_record_names_file_and_place_and_changes_nothing(checkout, capsys, monkeypatch, change, place):
+    path = checkout / "benchmarks/results/gemm-rvv-quick.json"
+    path.write_text(change(path.read_text()))
+    before = tree(checkout)
+    monkeypatch.setattr(records, "ROOT", checkout)
+    assert render.main() == 1
+    printed = capsys.readouterr().err
+    assert "gemm-rvv-quick.json" in printed
+    assert re.search(place, printed)
+    assert tree(checkout) == before
+
+
+def test_rows_of_a_kit_are_checked(tmp_path):
+    data = {"file": "benchmarks/cuda/rows.jsonl", "product": "p", "dtype": "bf16"}
+    path = record(tmp_path, "cuda", {**ABOUT, "page": "cuda", "payload": "kit", "data": data})
+    rows = tmp_path / data["file"]
+    rows.parent.mkdir()
+    sides = {"product": "p", "dtype": "bf16", "m": 8, "n": 4, "k": 2, "a_along_m": 0, "b_along_k": 1, "chosen": 3}
+    line = json.dumps({**sides, "variants_us": {"3": 2.0}, "cublaslt_us": {"0": 4.0, "5": 3.0}})
+    rows.write_text(line + "\n")
+    (only,) = records.read(path, tmp_path).gpu
+    assert (only.shape, only.layout, only.us, only.ratio, only.first) == ("8x4x2", "TN", 2.0, 1.5, 2.0)
+    for broken, place in ((line[:50], r"rows.jsonl:1: expected JSON"), (line.replace('"3"', '"4"'), "key 'chosen'")):
+        rows.write_text(broken + "\n")
+        with pytest.raises(UsageError, match=place):
+            records.read(path, tmp_path)
+
+
+def test_a_measurement_is_recorded_with_what_it_was_made_by(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    words = ["--page", "tuners", "--title", "make gemm", "--payload", "output", "--command", "echo first"]
+    monkeypatch.setattr("sys.argv", ["records", "out", *words, "--command", "echo second; echo third"])
+    assert records.main() == 0
+    measured = records.read(tmp_path / "out.json")
+    assert measured.data.lines == ["second", "third"]
+    assert measured.about.commands == ["echo first", "echo second; echo third"]
+    assert measured.about.machine.cores > 0
+    assert "tensorop" in measured.about.versions
+    monkeypatch.setattr("sys.argv", ["records", "out", "--command", "false"])
+    before = (tmp_path / "out.json").read_bytes()
+    assert records.main() == 1
+    assert tree(tmp_path) == {tmp_path / "out.json": before}
+
+
+def test_a_page_without_records_goes_away(checkout):
+    (checkout / "docs/results/by-hand.md").write_text("# mine\n")
+    shutil.copy(checkout / "docs/results/gemm-rvv.md", checkout / "docs/results/gemm-old.md")
+    render.write(checkout)
+    assert {path.name for path in (checkout / "docs/results").iterdir()} == {"by-hand.md", "gemm-rvv.md", "index.md"}
