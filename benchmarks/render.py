@@ -480,36 +480,59 @@ def pages_of(found: Iterable[Measured]) -> dict[str, list[Measured]]:
     return {name: several for name, several in by_page.items() if several}
 
 
-def results_block(found: Sequence[Measured]) -> str:
-    """README's rows: of several VLENs the one with the lowest geometric mean."""
-    rows = []
+@dataclass(frozen=True)
+class Least:
+    """All dtypes of a platform's first suite; of several VLENs the one with the lowest geometric mean."""
+
+    page: str
+    title: str
+    how: str
+    geomean: float
+    lowest: float
+    shape: str
+
+
+def least(found: Sequence[Measured]) -> Iterator[Least]:
     for name in README_PAGES:
-        by_vlen: dict[int, dict[str, float]] = {}
         chosen = [line for line in lines(found) if in_overview(line) and line.record.about.page == name]
+        by_vlen: dict[int, dict[str, float]] = {}
         for line in chosen:
             by_vlen.setdefault(line.vlen, {}).update({f"{s} {line.dtype}": r for s, r in line.ratios.items()})
-        if not chosen:
-            continue
-        vlen, ratios = min(by_vlen.items(), key=lambda one: geomean(one[1].values()))
-        shape, lowest = min(ratios.items(), key=lambda one: one[1])
-        title = f"[{chosen[0].platform}](docs/results/{name}.md){f', VLEN {vlen}' if vlen else ''}"
-        how = "simulated: modelled cycles" if chosen[0].how == "simulated" else "measured: clock"
-        rows.append([title, f"**{geomean(ratios.values()):.2f}**", f"{lowest:.2f} ({shape})", how])
-    plot = overview_plot([line for line in lines(found) if in_overview(line)])
-    heads = ["platform", "geometric mean", "lowest", "how measured"]
-    return image(OVERVIEW, plot, "docs/images/") + "\n\n" + table(heads, rows)
+        if chosen:
+            vlen, ratios = min(by_vlen.items(), key=lambda one: geomean(one[1].values()))
+            shape, lowest = min(ratios.items(), key=lambda one: one[1])
+            title = f"{chosen[0].platform}{f', VLEN {vlen}' if vlen else ''}"
+            yield Least(name, title, chosen[0].how, geomean(ratios.values()), lowest, shape)
+
+
+def results_block(found: Sequence[Measured]) -> str:
+    """README's rows."""
+    units = {"simulated": "simulated: modelled cycles", "measured": "measured: clock"}
+    rows = [
+        [
+            f"[{one.title}](docs/results/{one.page}.md)",
+            f"**{one.geomean:.2f}**",
+            f"{one.lowest:.2f} ({one.shape})",
+            units[one.how],
+        ]
+        for one in least(found)
+    ]
+    return table(["platform", "geometric mean", "lowest", "how measured"], rows)
 
 
 def blocks(found: Sequence[Measured]) -> dict[str, str]:
     """The text of each marked block, by the mark's name."""
     outputs = {one.name.replace("-", " "): section(one).text for one in found if isinstance(one.data, Output)}
-    return {"results": results_block(found), **outputs}
+    shown = "; ".join(f"{one.title} {one.geomean:.2f} {one.how}" for one in least(found))
+    plot = f"![Speedup of gemm over OpenBLAS: {shown}](docs/images/{OVERVIEW}.svg)"
+    return {"results plot": plot, "results": results_block(found), **outputs}
 
 
 def marked(text: str, blocks: Mapping[str, str], origin: str) -> str:
-    """A page with what stands between `<!-- NAME -->` and `<!-- /NAME -->` replaced, where it has these marks."""
+    """A page with what stands between `<!-- NAME -->` and the next `<!-- end -->` replaced, where it is there."""
+    end = "<!-- end -->"
     for name, block in blocks.items():
-        begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        begin = f"<!-- {name} -->"
         before, mark, rest = text.partition(begin)
         if not mark:
             continue

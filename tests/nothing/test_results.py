@@ -62,7 +62,8 @@ def whole(tmp_path_factory):
     record(tmp_path, "gemm-rvv-quick", {**ABOUT, "data": bench.to_json()})
     output = {**ABOUT, "payload": "output", "title": "make gemm", "data": {"lines": ["one", "two"]}}
     record(tmp_path, "make-gemm", output)
-    marks = "a\n<!-- results -->\nold\n<!-- /results -->\nb\n<!-- make gemm -->\n<!-- /make gemm -->\n"
+    marks = "<!-- results plot -->\n<!-- end -->\na\n<!-- results -->\nold\n<!-- end -->\nb\n"
+    marks += "<!-- make gemm -->\n<!-- end -->\n"
     (tmp_path / "README.md").write_text(marks)
     render.write(tmp_path)
     return tmp_path
@@ -112,10 +113,11 @@ def test_a_dtype_that_is_indicative_is_called_so():
 
 def test_the_readme_shows_the_vlen_that_is_the_least(checkout):
     text = (checkout / "README.md").read_text()
-    row = "| [rvv](docs/results/gemm-rvv.md), VLEN 512 | **0.90** | 0.90 (16x16x16 f32) | simulated: modelled cycles |"
+    row = "| [rvv, VLEN 512](docs/results/gemm-rvv.md) | **0.90** | 0.90 (16x16x16 f32) | simulated: modelled cycles |"
     assert row in text
+    assert "\n![Speedup of gemm over OpenBLAS: rvv, VLEN 512 0.90 simulated](docs/images/overview.svg)\n" in text
     assert "old" not in text
-    assert text.endswith("b\n<!-- make gemm -->\n    one\n    two\n<!-- /make gemm -->\n")
+    assert text.endswith("b\n<!-- make gemm -->\n    one\n    two\n<!-- end -->\n")
 
 
 def test_every_bar_says_how_it_was_made(checkout):

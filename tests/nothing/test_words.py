@@ -32,7 +32,6 @@ PENDING: set[str] = {
     "docs/how-to/write-a-kernel-template.md",
     "docs/how-to/write-a-tuner.md",
     "docs/reference/primitives.md",
-    "docs/results/performance.md",
     "tensorop",
 }
 
