@@ -5,7 +5,8 @@
         --command "tensorop gemm --platform rvv" --command "tensorop bench build/gemm-rvv --format json"
 
 Commands run one after the other in the checkout, with its environment first in PATH. The last one's standard output
-is the data: JSON, or the lines of a terminal with `--payload output`. `make results` renders pages and plots of it.
+is the data: JSON, or the lines of a terminal with `--payload output`. Where they have just been run, `--output FILE`
+has what the last one printed. `make results` renders pages and plots of it.
 """
 
 from __future__ import annotations
@@ -297,9 +298,8 @@ def run(commands: list[str]) -> str:
     return done.stdout
 
 
-def record(about: dict[str, Any]) -> dict[str, Any]:
-    """The record of commands that are run now. about: page, title, payload and commands."""
-    output = run(about["commands"])
+def record(about: dict[str, Any], output: str) -> dict[str, Any]:
+    """The record of commands that printed this. about: page, title, payload and commands."""
     data = {"lines": output.rstrip().splitlines()[-SHOWN:]} if about["payload"] == "output" else json.loads(output)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     return {
@@ -331,6 +331,7 @@ def main() -> int:
     parser.add_argument("--title", help='heading there, e.g. "Suite quick"')
     parser.add_argument("--payload", help="kind of data, e.g. bench")
     parser.add_argument("--command", dest="commands", action="append", help="may be given several times")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="what the last command printed; none is run")
     given = parser.parse_args()
     path = FOLDER / f"{given.name}.json"
     keys = ("page", "title", "payload", "commands")
@@ -339,7 +340,8 @@ def main() -> int:
         about = {key: getattr(given, key) or known.get(key) for key in keys}
         if missing := [key for key, value in about.items() if not value]:
             raise UsageError(f"{path} is new: missing {', '.join(missing)}", hint="give them as options")
-        write(path, record(about))
+        output = given.output.read_text(encoding="utf-8") if given.output else run(about["commands"])
+        write(path, record(about, output))
     except TensoropError as error:
         print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)
         return 1
