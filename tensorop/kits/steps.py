@@ -16,15 +16,16 @@ from tensorop.kits.plan import Planned, Step
 from tensorop.kits.product import measured
 from tensorop.kits.rows import BoardMachine
 from tensorop.model.budget import CLOCK
-from tensorop.model.call import Placement
+from tensorop.model.call import Call, Placement
 from tensorop.model.case import Case
+from tensorop.model.contract import Contract
 from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import Winners
 from tensorop.runners.protocol import Check, Entry, Time
 from tensorop.space import problems
 from tensorop.target import KitRequest
-from tensorop.verify import controls
+from tensorop.verify import controls, grid
 from tensorop.verify.controls import Control
 
 if TYPE_CHECKING:
@@ -64,13 +65,10 @@ def _of_dtype(held: ProcessorProduct, w: Winners, request: KitRequest, seed: See
     for number, variant in enumerate((None, *w.all)):
         tiles = _tiles(held, w.dtype, variant or w.all[0])
         order = list(tiles)
-        cases = [
-            _checked(reference, case, seed.stream(1, library, number, at, place))
-            for at, vlen in enumerate(order)
-            for place, case in enumerate(
-                reference.quick_grid(w.dtype, tiles[vlen], seed.stream(0, library, number))[at :: len(order)]
-            )
-        ]
+        cases: list[Planned] = []
+        for at, vlen in enumerate(order):
+            quick = reference.quick_grid(w.dtype, tiles[vlen], seed.stream(0, library, number))
+            cases += _checked(reference, quick[at :: len(order)], seed, 1, library, number, at)
         yield Step(plan.VERIFY, {"dtype": w.dtype, "variant": number - 1}, cases, library, slot, number - 1)
     timed = timed_problems(held, w, request.shapes, request.probes)
     with ThreadPoolExecutor(max(request.jobs, 1)) as pool:
@@ -85,16 +83,21 @@ def _tiles(held: ProcessorProduct, dtype: str, variant: Any) -> dict[int, dict[s
     }
 
 
-def _checked(reference: Any, case: Case, rng: Any) -> Planned:
-    call = reference.call(case.problem, rng, case.distribution, case.placement, start=case.start)
-    return Planned(case.problem, Check(call), case.label)
+def _checked(reference: Contract, cases: Sequence[Case], seed: Seed, *path: int) -> list[Planned]:
+    """The calls of a grid, one of them made again with other numbers in one place. path: of the seed's streams."""
+
+    def made(place: int, of: Case) -> Call:
+        return reference.call(of.problem, seed.stream(*path, place), of.distribution, of.placement, start=of.start)
+
+    calls = [(place, made(place, case)) for place, case in enumerate(cases)]
+    calls = grid.with_changed(cases, calls, reference, seed.stream(*path, len(cases)))
+    return [Planned(cases[place].problem, Check(call), cases[place].label) for place, call in calls]
 
 
 def _control_cases(held: ProcessorProduct, dtype: str, seed: Seed) -> list[Planned]:
     """What every control of a dtype is called with: a quick grid, then one timing."""
     operator, reference = held.operator, held.operator.reference
-    grid = reference.quick_grid(dtype, reference.CONTROL_TILE, seed.stream(2))
-    cases = [_checked(reference, case, seed.stream(3, place)) for place, case in enumerate(grid)]
+    cases = _checked(reference, reference.quick_grid(dtype, reference.CONTROL_TILE, seed.stream(2)), seed, 3)
     shape = operator.shapes.named(operator.shapes.of(reference.CONTROL_SHAPE))
     problem = reference.problem(dtype, shape, operator.layouts[0])
     call = reference.call(problem, seed.stream(4), "normal", Placement.START)

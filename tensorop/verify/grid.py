@@ -82,7 +82,7 @@ def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: in
             for i, (case, rng) in enumerate(zip(batch, streams, strict=True))
         ]
         if answers is None:
-            calls = _with_changed(batch, calls, reference, seed.stream(_AGAIN, vlen, start))
+            calls = with_changed(batch, calls, reference, seed.stream(_AGAIN, vlen, start))
         replies = subject.execute([call for _, call in calls], vlen)
         before = -1
         for (i, given), reply in zip(calls, replies, strict=True):
@@ -107,7 +107,7 @@ def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: in
 Calls = list[tuple[int, Call]]  # (number of the case in its batch, its call)
 
 
-def _with_changed(batch: Sequence[Case], calls: Calls, reference: Contract, rng: np.random.Generator) -> Calls:
+def with_changed(batch: Sequence[Case], calls: Calls, reference: Contract, rng: np.random.Generator) -> Calls:
     """The calls; AGAIN of them are repeated at the same addresses with one element of each input changed in turn.
 
     A kernel that reuses results of an earlier, similar call fails here.

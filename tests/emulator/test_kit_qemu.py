@@ -32,7 +32,7 @@ from tensorop.verify import controls
 from tests.support import products
 
 SHAPES = ((16, 16, 16), (33, 40, 21))
-SOME = ("honest", "half_of_k", "writes_past_end", "gap_written", "skips_alternately")
+SOME = ("honest", "half_of_k", "writes_past_end", "gap_written", "skips_alternately", "samples_operands")
 Row = dict[str, Any]
 
 
@@ -121,6 +121,7 @@ def test_what_a_kit_measures(measured: Path):
         "writes_past_end": "guard-page",
         "gap_written": "wrong-result",
         "skips_alternately": "wrong-result",
+        "samples_operands": "wrong-result",
     }
     assert all(row["outcome"] == "ok" for row in steps if row["kind"] == "verify")
     for row in (row for row in steps if row["kind"] == "time"):

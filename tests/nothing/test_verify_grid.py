@@ -65,7 +65,7 @@ def test_what_is_called_again_differs_in_one_element_of_each_input_in_turn():
         calls = [
             (i, GEMM.reference.call(problem, np.random.default_rng(i), c.distribution)) for i, c in enumerate(cases)
         ]
-        found = grid._with_changed(cases, calls, GEMM.reference, np.random.default_rng(3))
+        found = grid.with_changed(cases, calls, GEMM.reference, np.random.default_rng(3))
         numbers = [i for i, _ in found]
         assert numbers in ([0, 0, 0, 1, 2], [0, 1, 2, 2, 2])
         at = numbers.index(max(numbers, key=numbers.count))
