@@ -13,7 +13,9 @@ from tensorop.author.llm import prompt, reading
 from tensorop.author.llm.prompt import Brief, Lessons
 from tensorop.author.llm.rounds import live, replay
 from tensorop.author.llm.transcript import AuthorLimits
-from tensorop.errors import JobError
+from tensorop.errors import JobError, UsageError
+from tensorop.job import authoring
+from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.render import instantiate, render
 from tensorop.render.texts import Texts
@@ -238,3 +240,12 @@ def test_the_prompt_says_all_and_no_more(brief):
 )
 def test_where_a_template_lies_in_an_answer(answer, found):
     assert reading.template_text(answer) == found
+
+
+def test_recorded_replies_need_no_endpoint(monkeypatch):
+    for name in ("TENSOROP_LLM_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    job = Job(operator="gemm", platform="rvv", author="replay", offline=True)
+    authoring.require_author(job, OPERATOR)
+    with pytest.raises(UsageError, match="forbids"):
+        authoring.require_author(dataclasses.replace(job, author="llm"), OPERATOR)
