@@ -45,8 +45,8 @@ OWN = {
 #   parity, so a group that waits two phases ahead passes too early.
 # - A ring of one stage hangs where stages are given back one step late.
 # - Clusters of 2 x 2, which share loads of both operands, are slower.
-# Not there, since each was slower on an H200: products of few rows streamed through registers; several small matrices one
-# after the other in a warp; tiles that begin at different parts of K; L2 fetches through a whole launch.
+# Not there, since none was faster on an H200: products of few rows streamed through registers; several small matrices
+# one after the other in a warp; tiles that begin at different parts of K; L2 fetches through a whole launch.
 
 # What kernels that take tensor maps call of device/tiles.cu.j2 beside.
 _OF_TILE = "reads(launch, 1, 1); holds(0 <= tile); holds(tile < clusters); "
