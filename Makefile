@@ -49,7 +49,7 @@ reference: $(VENV)/.installed
 	$(BIN)/python docs/generate/reference.py
 
 docs: $(VENV)/.installed-dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
+	$(BIN)/python docs/generate/build_site.py
 
 # Both hold for every Python and machine that pyproject.toml allows; what the two share has one version.
 lock:
