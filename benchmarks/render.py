@@ -59,7 +59,8 @@ INDEX = """\
 - A ratio is the baseline's time over ours. Above 1, tensorop is faster.
 - Each ratio stands only where both results were correct. The lowest ratio of a row is never left out.
 
-To measure a record again, run `python -m benchmarks.records NAME`. To write these pages again, run `make results`."""
+To measure a record again, run `.venv/bin/python -m benchmarks.records NAME`. To write these pages again, run
+`make results`."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def header(one: Measured) -> str:
                 ["board model", f"{model['name']}, version {model['version']}, {calibrated(model['calibrated'])}"]
             )
         rows.append(["threads", str(one.data.threads)])
+    elif isinstance(one.data, Unseen):
+        rows.append(["baseline", one.data.baseline])
     elif isinstance(one.data, Points):
         points = one.data
         rows.append(["board model", f"{points.model}, version {points.version}, {calibrated(points.calibrated)}"])
@@ -275,7 +278,9 @@ def unseen_section(one: Measured, unseen: Unseen) -> Section:
     groups: dict[str, list[UnseenShape]] = {}
     for shape in known:
         small = shape.madds <= SMALL
-        groups.setdefault(f"at most {SMALL} multiply-adds" if small else f"larger, {shape.dtype}", []).append(shape)
+        groups.setdefault(
+            f"at most {SMALL} multiply-adds" if small else f"more than {SMALL} multiply-adds, {shape.dtype}", []
+        ).append(shape)
     groups = {**dict(sorted(groups.items(), reverse=True)), "all": known}
     rows = []
     for title, shapes in groups.items():
@@ -293,6 +298,16 @@ def unseen_section(one: Measured, unseen: Unseen) -> Section:
         else "no shape is left out."
     )
     return Section("\n\n".join([READ["unseen"], text, limit]), {})
+
+
+def unseen_lines(one: Measured, unseen: Unseen) -> Iterator[Line]:
+    how = "measured" if unseen.unit == "GFLOP/s" else "simulated"
+    for dtype in dict.fromkeys(shape.dtype for shape in unseen.shapes):
+        for vlen in dict.fromkeys(shape.vlen for shape in unseen.shapes):
+            here = [shape for shape in unseen.shapes if (shape.dtype, shape.vlen) == (dtype, vlen)]
+            ratios = {shape.problem: shape.ratio for shape in here if shape.ratio is not None}
+            if ratios:
+                yield Line(one, unseen.platform, dtype, 0, how, unseen.baseline, ratios, len(here) - len(ratios))
 
 
 # Board models, search strategies, GPUs
@@ -424,6 +439,8 @@ def lines(found: Iterable[Measured]) -> list[Line]:
     for one in found:
         if isinstance(one.data, Bench):
             rows += bench_lines(one, one.data)
+        elif isinstance(one.data, Unseen):
+            rows += unseen_lines(one, one.data)
         elif isinstance(one.data, Kit):
             rows += kit_lines(one, one.data)
     return rows
@@ -445,7 +462,8 @@ def in_overview(line: Line) -> bool:
 
 
 def index(found: Sequence[Measured]) -> tuple[str, dict[str, Plot]]:
-    rows = lines(found)
+    by_page = pages_of(found)
+    rows = [line for several in by_page.values() for line in lines(several)]
     plot = overview_plot([line for line in rows if in_overview(line)])
     cells = []
     for line in rows:
@@ -456,7 +474,7 @@ def index(found: Sequence[Measured]) -> tuple[str, dict[str, Plot]]:
         cells.append([*about, shapes, f"**{line.geomean:.2f}**", f"{lowest:.2f} ({shape})"])
     heads = ["page", "measurement", "dtype", "how", "baseline", "shapes", "geomean", "lowest"]
     shown = {line.record.about.page for line in rows}
-    others = [f"- [{PAGES[name][0]}]({name}.md)" for name in pages_of(found) if name not in shown]
+    others = [f"- [{PAGES[name][0]}]({name}.md)" for name in by_page if name not in shown]
     parts = [
         GENERATED,
         "# Results",
