@@ -337,7 +337,7 @@ def main() -> int:
     keys = ("page", "title", "payload", "commands")
     try:
         known = read(path).about.model_dump() if path.exists() else {}
-        about = {key: getattr(given, key) or known.get(key) for key in keys}
+        about: dict[str, Any] = {key: getattr(given, key) or known.get(key) for key in keys}
         if missing := [key for key, value in about.items() if not value]:
             raise UsageError(f"{path} is new: missing {', '.join(missing)}", hint="give them as options")
         output = given.output.read_text(encoding="utf-8") if given.output else run(about["commands"])

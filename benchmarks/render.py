@@ -301,13 +301,15 @@ def unseen_section(one: Measured, unseen: Unseen) -> Section:
 
 
 def unseen_lines(one: Measured, unseen: Unseen) -> Iterator[Line]:
-    how = "measured" if unseen.unit == "GFLOP/s" else "simulated"
+    how = "simulated" if "modelled" in unseen.unit else "measured"
+    vlens = dict.fromkeys(shape.vlen for shape in unseen.shapes)
     for dtype in dict.fromkeys(shape.dtype for shape in unseen.shapes):
-        for vlen in dict.fromkeys(shape.vlen for shape in unseen.shapes):
+        for vlen in vlens:
             here = [shape for shape in unseen.shapes if (shape.dtype, shape.vlen) == (dtype, vlen)]
             ratios = {shape.problem: shape.ratio for shape in here if shape.ratio is not None}
             if ratios:
-                yield Line(one, unseen.platform, dtype, 0, how, unseen.baseline, ratios, len(here) - len(ratios))
+                width, absent = vlen if len(vlens) > 1 else 0, len(here) - len(ratios)
+                yield Line(one, unseen.platform, dtype, width, how, unseen.baseline, ratios, absent)
 
 
 # Board models, search strategies, GPUs
