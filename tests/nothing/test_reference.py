@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -23,22 +23,19 @@ PAGES = (
 )
 
 
-@cache
-def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "generate" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(scope="module")
+def program() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs" / "generate")
+        patch.setattr("sys.argv", ["tensorop"])  # where --plugins would be looked for
+        yield importlib.import_module("reference")
 
 
-def test_all_pages_are_compared() -> None:
-    assert tuple(program().PAGES) == PAGES
+def test_all_pages_are_compared(program: ModuleType) -> None:
+    assert tuple(program.PAGES) == PAGES
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_that_of_the_code(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["tensorop"])  # where --plugins would be looked for
-    same = program().PAGES[page]() == (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
+def test_a_page_is_that_of_the_code(page: str, program: ModuleType) -> None:
+    same = program.PAGES[page]() == (ROOT / "docs" / "reference" / page).read_text(encoding="utf-8")
     assert same, f"docs/reference/{page} is not that of the code; write it again: make reference"
