@@ -1,1 +1,1 @@
-"""Source to object, program and library: killable compilers, a gate for objects, a cache keyed by content."""
+"""Builds objects, programs and libraries: compilers with a deadline, a gate for objects, a cache keyed by content."""

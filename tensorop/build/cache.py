@@ -1,7 +1,7 @@
-"""Built things, keyed by all that went into them: filled aside, published by one rename, never changed.
+"""The build cache: entries are keyed by everything that affects a product, published by one rename, and never changed.
 
-What is here is executed. So an entry has the digest of its product, written last and down to the disk, and is taken
-only where both agree and the folder is this user's; any other is made again.
+Entries are executed. So each has a digest of its product, written last (and synced to disk in the user's cache). An
+entry is used only if the digest matches and its folder belongs to this user or root; otherwise it is built again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _DIGEST = "sha256.txt"  # of product, command and log
 
 @dataclass(frozen=True)
 class BuildLog:
-    """What filled an entry: the command, relative to the entry's folder, and what the tool said."""
+    """How an entry was built."""
 
-    command: tuple[str, ...]
-    log: str = ""
+    command: tuple[str, ...]  # relative to the entry's folder
+    log: str = ""  # the tool's output
 
 
 def key_of(*parts: object) -> str:
-    """A name made of everything that can change a product; parts are compared by their repr."""
+    """A key from everything that can change a product; parts are compared by their repr."""
     return hashlib.sha256("\0".join(repr(p) for p in parts).encode()).hexdigest()[:24]
 
 
@@ -53,10 +53,10 @@ def content(files: Iterable[Path]) -> str:
 def entry(
     kind: str, key: str, product: str, fill: Callable[[Path], BuildLog | Outcome], root: Path | None = None
 ) -> Artifact | Outcome:
-    """The product of a key, made by `fill(folder)` when it is not there; an Outcome of `fill` is handed on, not kept.
+    """The product of a key, built by `fill(folder)` if it is absent. An Outcome of `fill` is returned, not stored.
 
-    root: instead of the user's cache. Safe in threads and processes: who finishes second takes the first one's.
-    Raises JobError when the folder cannot be written.
+    root: replaces the user's cache. Safe in threads and processes: the second one to finish uses the first one's entry.
+    Raises JobError if the folder cannot be written.
     """
     try:
         base = root / kind if root is not None else paths.cache_dir("build", kind)
@@ -80,7 +80,10 @@ def entry(
 
 
 def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outcome], lasting: bool) -> Outcome | None:
-    """lasting: down to the disk; a job's own candidates are made again in no time."""
+    """Builds an entry aside and renames it.
+
+    lasting: syncs the entry to disk; a job's own candidates are quick to build again.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
@@ -93,10 +96,10 @@ def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outco
         for name in (product, _DIGEST) if lasting else ():
             sync(scratch / name)
         scratch.chmod(0o755)
-        with contextlib.suppress(OSError):  # somebody else was first
+        with contextlib.suppress(OSError):  # another process was first
             scratch.rename(folder)
         if not _whole(folder, product):
-            _remove(folder)  # torn by whatever ended an earlier run, or changed since
+            _remove(folder)  # damaged by an interrupted run, or changed since
             scratch.rename(folder)
         return None
     finally:
@@ -104,7 +107,7 @@ def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outco
 
 
 def _whole(folder: Path, product: str) -> bool:
-    """Whether an entry is there, as it was published, in a folder that nobody else can have filled."""
+    """Whether an entry exists as it was published, in a folder that no other user can have written."""
     try:
         place = folder.lstat()
         if not stat.S_ISDIR(place.st_mode) or place.st_uid not in (os.geteuid(), 0) or place.st_mode & 0o022:

@@ -1,4 +1,4 @@
-"""Source to object, and objects to static programs: candidates within the harness, and programs of their own."""
+"""Compiles sources, and links objects to static programs: candidates in the harness, and programs of their own."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from tensorop.provision import libc, zig
 
 OBJECT = "kernel.o"
 CANDIDATE = "candidate"
-READ = "read.d"  # in the folder of a source: what the compiler read for it
-DECLARED = "declared"  # there too: the headers that are not the source's own
-# zig keeps a frame pointer at every optimisation level: a register less for the kernel.
+READ = "read.d"  # in the folder of a source: the list of files that the compiler read
+DECLARED = "declared"  # in the same folder: headers that are not the source's own
+# zig keeps a frame pointer at every optimisation level, which costs the kernel a register.
 LEAN = ("-fomit-frame-pointer",)
 
 
 def candidate_flags(platform: Platform) -> tuple[str, ...]:
-    """The flags of a candidate's object: the target of the static harness, the platform's ISA, its optimisation."""
+    """The flags of a candidate's object: the static harness's target, the platform's ISA and optimisation."""
     c = platform.compiler
     return ("-target", c.static_target, *LEAN, *c.arch_flags, *c.flags)
 
 
 def read_elsewhere(folder: Path) -> str | None:
-    """The first file that was read and is neither in the source's folder nor the compiler's own: by what the compiler
-    lists, includes and embedded files alike. None where all are. Where there is no list, as after an embedded file
-    that was not found, the answer says so."""
+    """The first file that the compiler read outside of the source's folder and its own folders; None if there is none.
+
+    The compiler lists includes and embedded files. Without a list, for example after a missing embedded file, the
+    result reports that.
+    """
     try:
         text = (folder / READ).read_text(errors="replace")
     except OSError:
@@ -53,14 +55,13 @@ def compile_source(
     timeout_s: float = 60.0,
     guards: str | None = None,
 ) -> Artifact | Outcome:
-    """The object of the first of a source's files, from the cache when the same was built before; the source's other
-    files and call.h can be included.
+    """The object of the first file of a source, from the cache if it was built before.
 
+    The source's other files and call.h can be included. As far as `guards` (see tool.run) can hide files, the compiler
+    sees only these and its own headers.
     work: root of the build cache, by default the user's.
-    Outcome: COMPILE or TIMEOUT with the compiler's words. Raises MissingTool without one, JobError on a full disk.
-
-    The compiler sees these and its own headers, and no other file of this machine, as far as `guards` (see tool.run)
-    can keep them from it.
+    Outcome: COMPILE or TIMEOUT with the compiler's output, REFUSED if the source has or reads a file elsewhere. Raises
+    MissingTool without a compiler, JobError on a full disk.
     """
     call, flags = paths.native_dir() / "call.h", (*flags, *source.flags)
     header = cache.content([call])
@@ -87,21 +88,21 @@ def compile_source(
 
 
 def compile_and_link(source: Source, platform: Platform, flags: tuple[str, ...]) -> Artifact | Outcome:
-    """A source compiled with these flags and linked into the harness. Outcome and errors as of both."""
+    """A source compiled with these flags and linked into the harness. Outcomes and errors of both steps."""
     made = compile_source(source, flags)
     return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
 
 
 def link_candidate(candidate: Artifact, arch: str, *, work: Path | None = None) -> Artifact | Outcome:
-    """A static program that runs the candidate in an object through the harness.
+    """A static program that runs an object's candidate through the harness.
 
-    Outcome: COMPILE when the linker refuses (a missing symbol, two with one name). Raises MissingTool, JobError.
+    Outcome: COMPILE if the linker fails (a missing or a duplicate symbol). Raises MissingTool, JobError.
     """
     return _linked((harness.static_object(arch), candidate), arch, CANDIDATE, work)
 
 
 def link_program(made: Artifact, *, arch: str, name: str) -> Artifact | Outcome:
-    """A static program of an object that has a main. Outcome and errors as `link_candidate`."""
+    """A static program from an object that has a main. Outcomes and errors as `link_candidate`."""
     return _linked((made,), arch, name)
 
 

@@ -1,5 +1,4 @@
-"""The machine code of an object or library as instructions, by llvm-objdump: the gate and the look at loops read the
-same."""
+"""Disassembles objects and libraries with llvm-objdump, for the gate and for statistics of loops."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _SECTION = "Disassembly of section "
 _TARGET = re.compile(r"(?:^|[\s,])0x([0-9a-f]+)(?: <[^>]*>)?\s*$")
 _UNREADABLE = re.compile(r"<unknown>|\(bad\)|\.(?:byte|short|word|long|quad|inst|2byte|4byte|8byte)")
 _TEXT = 256 << 20  # bytes of listing
-_MOST = 600_000  # lines of it, four times those of a library of five dtypes
+_MOST = 600_000  # lines of a listing; a library of five dtypes has a fourth of them
 _KEPT = 4  # listings
 
 Code = tuple[tuple[str, tuple["Instruction", ...]], ...]
@@ -35,14 +34,13 @@ Code = tuple[tuple[str, tuple["Instruction", ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction. at, target: offsets in its section in an object, addresses in a linked file; target: of a direct
-    jump or call; operands: as LLVM writes them, in Intel's syntax for x86-64; size: bytes."""
+    """One instruction."""
 
-    at: int
+    at: int  # offset in its section (object) or address (linked file)
     mnemonic: str
-    operands: str = ""
-    target: int | None = None
-    size: int = 0
+    operands: str = ""  # in LLVM's syntax, which is Intel's for x86-64
+    target: int | None = None  # of a direct jump or call, as `at`
+    size: int = 0  # bytes
 
     def __str__(self) -> str:
         return f"{self.mnemonic} {self.operands}"
@@ -53,18 +51,20 @@ _lock = threading.Lock()
 
 
 def architecture(elf: ELFFile) -> Architecture | None:
-    """None for one that is not known."""
+    """The architecture of a file; None if it is unknown."""
     return of_elf(elf["e_machine"])
 
 
 def is_system_call(arch: Architecture, instruction: Instruction) -> bool:
-    """Whether an instruction asks the kernel of the operating system, or what is below it, for something."""
+    """Whether an instruction calls the kernel of the operating system, or a layer below it."""
     return arch.system_calls.fullmatch(instruction.mnemonic) is not None
 
 
 def forbidden(arch: Architecture, instruction: Instruction) -> str | None:
-    """Why a kernel has no business with an instruction, which no compiler makes of plain C and primitives; None where
-    it may have it."""
+    """Why a kernel must not have an instruction; None if it may.
+
+    No compiler generates a forbidden instruction from plain C and primitives.
+    """
     name, whole = instruction.mnemonic, str(instruction).rstrip()
     if _UNREADABLE.fullmatch(name):
         return "something that is no instruction"
@@ -79,7 +79,7 @@ def forbidden(arch: Architecture, instruction: Instruction) -> str | None:
 
 
 def symbols(elf: ELFFile) -> Iterator[Symbol]:
-    """Those of all its tables."""
+    """The symbols of all tables."""
     for table in elf.iter_sections():
         if isinstance(table, SymbolTableSection):
             yield from table.iter_symbols()
@@ -88,8 +88,7 @@ def symbols(elf: ELFFile) -> Iterator[Symbol]:
 def disassembled(path: Path) -> Code:
     """Sections with code by name, each with its instructions from its first byte to its last.
 
-    Raises MissingTool without llvm-objdump, ELFError, OSError for what is no ELF file, ValueError where it cannot be
-    read.
+    Raises MissingTool without llvm-objdump, ELFError or OSError for another file, ValueError if it cannot be read.
     """
     data = files.read(path, files.LIBRARY)
     digest = hashlib.sha256(data).hexdigest()
@@ -109,7 +108,7 @@ def disassembled(path: Path) -> Code:
 
 
 def of_archive(path: Path, arch: Architecture) -> Code:
-    """The same of all objects in an archive; targets are not those of relocations. Raises likewise."""
+    """The code of all objects in an archive; targets ignore relocations. Errors as `disassembled`."""
     return _listed(path, arch, {})
 
 
@@ -138,7 +137,7 @@ def _listed(path: Path, arch: Architecture, relocated: Mapping[tuple[str, int], 
 
 
 def _relocated(elf: ELFFile, arch: Architecture) -> dict[tuple[str, int], int]:
-    """Targets of jumps that only the linker writes into the words, by section and offset of the jump."""
+    """Targets of jumps that the linker fills in, by section and offset of the jump."""
     targets: dict[tuple[str, int], int] = {}
     for section in elf.iter_sections():
         if not isinstance(section, RelocationSection):

@@ -1,8 +1,7 @@
-"""What a finished library may hold, whoever linked it: nothing of it runs when it is loaded, and it binds to the names
-and libraries that its parts need.
+"""Checks a finished library, whoever linked it: loading it runs no code, and it binds only names that its parts need.
 
-A loader reads segments and the dynamic section, not section headers; so does this. Only a disassembler goes by these:
-what is entered or jumped to must be what it has read.
+A loader reads segments and the dynamic section, not section headers, and so do these checks. Only the disassembler
+reads section headers, so every entry and jump target must be an instruction in its listing.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ _LIBRARIES = re.compile(
 )
 _ELSEWHERE = ("DT_RPATH", "DT_RUNPATH")
 _LOADED_BESIDE = ("DT_AUDIT", "DT_DEPAUDIT", "DT_AUXILIARY", "DT_FILTER")
-_LINKERS = frozenset({"_edata", "_end", "__bss_start", "_init", "_fini"})  # that older linkers export
+_LINKERS = frozenset({"_edata", "_end", "__bss_start", "_init", "_fini"})  # exported by older linkers
 _ORIGIN = "$ORIGIN"
-_SYSTEM = ("/usr", "/lib", "/lib64")  # root writes there, and the C library lies there
+_SYSTEM = ("/usr", "/lib", "/lib64")  # only root writes there, and the C library lies there
 _DF_TEXTREL = 4
 _WRITE, _EXEC = 2, 1
 _PAGE = 4096
-_OF_SECTIONS = ((0x28, 8), (0x3C, 4))  # places in an ELF file's head, of 64 bits, and bytes
-_MOST = 10_000  # names, and relocations
+_OF_SECTIONS = ((0x28, 8), (0x3C, 4))  # (offset, bytes) of the section fields in the header of a 64-bit ELF file
+_MOST = 10_000  # maximum number of names, and of relocations
 _ARCHIVE = b"!<arch>\n"
 _MEMBER = re.compile(rb"(.{48})(\d{1,10}) *`\n", re.DOTALL)
 _INDICES = {b"/": 4, b"/SYM64/": 8}  # bytes of a number
 _ARRAYS = ("DT_INIT_ARRAY", "DT_FINI_ARRAY", "DT_PREINIT_ARRAY")
-# What the start files of GCC and Clang do before main and after it: they call registers of transactions and profilers,
-# where there are any, and keep in one byte that they were called.
+# The start files of GCC and Clang call registration functions of transactional memory and profilers, if there are any,
+# before and after main, and set one byte when they were called.
 _STEPS = 64
 _CALLS = {
     "DT_INIT": frozenset({"__gmon_start__"}),
@@ -56,20 +55,21 @@ _RIP = re.compile(r"\[rip ([+-] \w+)\]")
 
 
 def complaint(path: Path, exports: Collection[str], libraries: Collection[str], calls: Collection[str]) -> str | None:
-    """Why a shared library is not fit to be loaded, None where it is: neither it nor what a loader brings with it.
+    """Why a shared library must not be loaded; None if it may, with the libraries that a loader brings.
 
-    exports: its public names; libraries: of the same product, which it may need; calls: names beyond those of `needs`.
-    Raises ELFError, OSError for what is none, MissingTool without a disassembler.
+    exports: its public names; libraries: names of libraries of the same product, which it may need; calls: allowed
+    names beyond those of `needs`.
+    Raises ELFError or OSError for another file, MissingTool without a disassembler.
     """
     allowed = frozenset(exports), frozenset(libraries), frozenset(calls)
-    reads = [path]  # grows by what a loader brings with these
+    reads = [path]  # grows by the libraries that a loader brings with these
     for at in reads:
         data = files.read(at, files.LIBRARY)
         whole = ELFFile(io.BytesIO(data))
         arch = disassembly.architecture(whole)
         if arch is None or whole.elfclass != 64:
             return f"it is for another machine ({whole['e_machine']}, {whole.elfclass} bits)"
-        shown = io.BytesIO(data)  # without what it says of sections, as a loader sees it
+        shown = io.BytesIO(data)  # without section headers, as a loader sees it
         for place, size in _OF_SECTIONS:
             shown.seek(place)
             shown.write(bytes(size))
@@ -85,8 +85,10 @@ def complaint(path: Path, exports: Collection[str], libraries: Collection[str], 
 
 
 def _brought(elf: ELFFile, path: Path, libraries: frozenset[str]) -> Iterator[Path]:
-    """The libraries beside this one that it needs: those of its product, and any other where it sends a loader there
-    and the folder is not the system's."""
+    """The needed libraries that lie beside this one.
+
+    These are the libraries of its product; also others if it has a run path and its folder is not the system's.
+    """
     tags: list[Any] = [tag for s in elf.iter_segments() if isinstance(s, DynamicSegment) for tag in s.iter_tags()]
     searched = any(tag.entry.d_tag in _ELSEWHERE for tag in tags)
     for folder in dict.fromkeys((path.parent, path.resolve().parent)):
@@ -97,8 +99,11 @@ def _brought(elf: ELFFile, path: Path, libraries: frozenset[str]) -> Iterator[Pa
 
 
 def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of an archive in GNU's format; nothing for another file. Raises ValueError for a damaged one, and
-    where its index, by which linkers find objects, names a place that is no member's."""
+    """(name, content) of an archive in GNU's format; nothing for another file.
+
+    Raises ValueError for a damaged archive, and if its index, by which linkers find objects, names a place without a
+    member.
+    """
     if not data.startswith(_ARCHIVE):
         return
     at, names, begins, index = len(_ARCHIVE), b"", set(), set[int]()
@@ -123,7 +128,10 @@ def archive_members(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def archive_complaint(path: Path, exports: Collection[str], calls: Collection[str]) -> str | None:
-    """The same of the objects in a static archive, by their sections and names. Raises as `complaint`, ValueError."""
+    """Why a static archive must not be linked, by the sections and names of its objects; None if it may.
+
+    Raises as `complaint`, and ValueError.
+    """
     machine = None
     for name, data in archive_members(files.read(path, files.LIBRARY)):
         elf = ELFFile(io.BytesIO(data))
@@ -148,7 +156,7 @@ def archive_complaint(path: Path, exports: Collection[str], calls: Collection[st
 
 
 def _misplaced(elf: ELFFile) -> str | None:
-    """What of a loader's view is not what the file shows at one place alone, or may be written and executed."""
+    """Why a loader may see other contents than the file's, or memory that is writable and executable; else None."""
     segments = list(elf.iter_segments())
     loads = [s for s in segments if s["p_type"] == "PT_LOAD"]
     end = 0
@@ -168,7 +176,7 @@ def _misplaced(elf: ELFFile) -> str | None:
 
 
 def _inside(part: Segment, load: Segment) -> bool:
-    """Whether a loader finds at the part's address what the file has at its offset."""
+    """Whether a loader finds the file's contents of this part at its address."""
     begin = part["p_offset"] - load["p_offset"]
     return 0 <= begin <= load["p_filesz"] - part["p_filesz"] and part["p_vaddr"] - load["p_vaddr"] == begin
 
@@ -183,7 +191,7 @@ def _complaints(
 ) -> Iterator[str]:
     dynamic = next(s for s in elf.iter_segments() if isinstance(s, DynamicSegment))
     tags: dict[str, int] = {}
-    tag: Any  # its attributes are those of its kind
+    tag: Any  # attributes depend on the kind
     for tag in dynamic.iter_tags():
         name = str(tag.entry.d_tag)
         if name in tags and name != "DT_NEEDED":
@@ -209,7 +217,7 @@ def _complaints(
 
 
 def _disassembled(elf: ELFFile, path: Path) -> disassembly.Code:
-    """Its code, where the section headers show what a loader maps. Raises ValueError where they do not."""
+    """The code of a library. Raises ValueError if its section headers do not match the loaded segments."""
     loaded = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD" and s["p_flags"] & _EXEC]
     executable = [s for s in elf.iter_sections() if s["sh_flags"] & 4 and s["sh_size"]]
     for section in executable:
@@ -245,7 +253,7 @@ def _names(
 def _started(
     elf: ELFFile, dynamic: DynamicSegment, arch: Architecture, tags: dict[str, int], code: dict[int, Instruction]
 ) -> Iterator[str]:
-    """Code that runs when the library is loaded or goes, beyond what a compiler's start files bring."""
+    """Complaints about code that runs when the library is loaded or unloaded, beyond compilers' start files."""
     addends: dict[int, int] = {}
     slots: dict[int, str] = {}
     symbols = list(dynamic.iter_symbols())
@@ -291,17 +299,18 @@ def _word(elf: ELFFile, address: int) -> int:
 
 @dataclass(frozen=True)
 class _StartFiles:
-    """code: by address; slots: names of other libraries by the address where the loader writes theirs; addends: of the
-    library's own addresses that the loader writes, likewise."""
+    """Recognizes the code of compilers' start files in a library."""
 
     arch: Architecture
-    code: dict[int, Instruction]
-    slots: dict[int, str]
-    addends: dict[int, int]
+    code: dict[int, Instruction]  # by address
+    slots: dict[int, str]  # imported names, by the address where the loader writes theirs
+    addends: dict[int, int]  # the library's own addresses, by the address where the loader writes them
 
     def hold(self, entry: int, calls: frozenset[str]) -> bool:
-        """Whether what can be reached from here is short, made of what start files have, and calls one of these at
-        least, and only names of a compiler's runtime."""
+        """Whether the code reachable from `entry` is short and consists of instructions of start files.
+
+        It must call one of `calls` (if there are any), and only names of a compiler's runtime.
+        """
         open_, seen, met = [entry], set[int](), set[str]()
         while open_:
             at = open_.pop()
@@ -323,7 +332,7 @@ class _StartFiles:
         return not calls or bool(calls & met)
 
     def _harmless(self, line: Instruction, met: set[str]) -> bool:
-        """Addresses are those of data and of the runtime's names; what is called or jumped to is one of the latter."""
+        """Whether addresses are those of data or of runtime names, and indirect calls and jumps go to the latter."""
         calls = line.mnemonic in ("call", "jmp")
         found = _RIP.search(line.operands)
         if found is None:
@@ -335,7 +344,7 @@ class _StartFiles:
         return not calls and at not in self.code and self.addends.get(at) not in self.code
 
     def _loaded(self, line: Instruction) -> bool:
-        """Whether a register that is called or jumped to was loaded just before, with a name of the runtime."""
+        """Whether the called register was loaded just before with the address of a runtime name."""
         before = [at for at in range(line.at - 20, line.at) if at in self.code]
         for at in before:
             other = self.code[at]

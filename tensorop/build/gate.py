@@ -1,9 +1,8 @@
-"""What an object may hold: of a kernel code and constants, its own entries, and calls to nobody; of another part of a
-product what that part needs beside (`needs`).
+"""Checks objects: a kernel holds only code, constants and its own entries, and calls only memcpy, memset and memmove.
 
-Most published ways to cheat a kernel benchmark (calling the library it is measured against, replaying kept results,
-running before the guards are up, talking to the system) leave a trace here, before anything runs. Candidates are read
-before they are linked, and every object of a library before it is packaged.
+Another part of a product may have more, as `needs` lists. Most published ways to cheat a kernel benchmark leave a trace
+in the object: calls of the baseline library, kept results, code that runs before the guards, or system calls.
+Candidates are checked before they are linked, and every object of a library before it is packaged.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ENTRIES = frozenset({"tensorop_candidate_0", "tensorop_candidate_1", "tensorop_c
 _WRITE, _ALLOC, _EXEC, _TLS = 0x1, 0x2, 0x4, 0x400
 _RUNS_BEFORE_MAIN = frozenset({"SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY"})
 _OLD_CONSTRUCTORS = (".ctors", ".dtors", ".init", ".fini", ".init_array", ".fini_array", ".preinit_array")
-CHOSEN_BY_CODE = frozenset({"STT_GNU_IFUNC", "STT_LOOS"})  # the same, where a file does not say that it is GNU's
+CHOSEN_BY_CODE = frozenset({"STT_GNU_IFUNC", "STT_LOOS"})  # STT_LOOS: the same in a file that is not marked as GNU's
 _TABLES = frozenset({"SHT_NULL", "SHT_SYMTAB", "SHT_STRTAB", "SHT_RELA", "SHT_REL", "SHT_SYMTAB_SHNDX"})
 _HELD = re.compile(r"\.rodata(\..*)?|\.eh_frame")
 _CODE = re.compile(r"\.text(\..*)?")
@@ -41,11 +40,11 @@ _REMARKS = re.compile(r"\.comment|\.note\.GNU-stack|\.llvm_addrsig|\.riscv\.attr
 def check_object(
     path: Path, *, entries: Collection[str] = ENTRIES, relocated: bool = False, of: Needs = needs.KERNEL
 ) -> Outcome | None:
-    """None when the object is fit to be linked and run, else an OBJECT outcome that says why not.
+    """None if the object may be linked and run, else an OBJECT outcome with the reason.
 
-    entries: global symbols it may define, at least one of which a kernel must; relocated: of a shared library, whose
-    tables of addresses the loader fills and then makes read-only; of: what the part of a product needs that it is.
-    Raises MissingTool without a disassembler: what nobody read is not fit.
+    entries: global symbols that it may define; a kernel must define at least one; relocated: for a shared library,
+    whose loader fills tables of addresses and then makes them read-only; of: the needs of the product's part.
+    Raises MissingTool without a disassembler, since an object that was not disassembled is not accepted.
     """
     try:
         with files.opened(path, files.LIBRARY) as stream:
@@ -57,7 +56,7 @@ def check_object(
 
 
 def runs_when_loaded(elf: ELFFile) -> str | None:
-    """What of an object runs before anything of its library is called, None where nothing does."""
+    """Why an object runs code before its library is called; None if it does not."""
     for section in elf.iter_sections():
         if section["sh_type"] in _RUNS_BEFORE_MAIN or section.name.startswith(_OLD_CONSTRUCTORS):
             return f"section {section.name} runs code before any guard is up"
@@ -115,7 +114,7 @@ def _section(section: Section, relocated: bool, of: Needs) -> Iterator[str]:
 
 
 def _code(section: Section, lines: tuple[Instruction, ...], arch: Architecture, of: Needs) -> Iterator[str]:
-    """Every byte is part of an instruction that the part may have, and jumps go to where one begins."""
+    """Complaints, unless every byte belongs to an allowed instruction and jumps go to starts of instructions."""
     begins = {line.at for line in lines}
     at = 0
     for line in lines:
@@ -133,7 +132,7 @@ def _code(section: Section, lines: tuple[Instruction, ...], arch: Architecture, 
 
 
 def _entered(elf: ELFFile, number: int, name: str, lines: tuple[Instruction, ...], arch: Architecture) -> Iterator[str]:
-    """Functions begin, and addresses in tables point, where an instruction begins."""
+    """Complaints, unless functions and addresses in tables are starts of instructions."""
     begins = {line.at for line in lines} | {int(elf.get_section(number)["sh_size"])}
     for symbol in disassembly.symbols(elf):
         if symbol["st_shndx"] == number and symbol["st_value"] not in begins:

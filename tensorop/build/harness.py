@@ -1,4 +1,4 @@
-"""The harness's two forms, each built once for an architecture."""
+"""Builds the two forms of the harness, each once per architecture."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def sources() -> list[Path]:
 
 
 def jail() -> list[Path]:
-    """The headers by which a program confines itself."""
+    """The headers with which a program confines itself."""
     return [paths.native_dir() / "jail.h", paths.native_dir() / "region.h"]
 
 
 def glibc_flags(arch: str) -> tuple[str, ...]:
-    """For programs against glibc, which load libraries."""
+    """Flags of programs that are linked with glibc, so that they can load libraries."""
     target = architecture(arch)
     return ("-target", f"{target.multiarch}.{GLIBC_FLOOR}", f"-mcpu={target.static_cpu}", *FLAGS)
 
@@ -42,7 +42,7 @@ def _key(*more: object) -> str:
 
 
 def static_object(arch: str) -> Artifact:
-    """The harness as one relocatable object that lacks only tensorop_candidate_*. Raises JobError, MissingTool."""
+    """The harness as one relocatable object without tensorop_candidate_*. Raises JobError, MissingTool."""
     target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu}", *FLAGS)
 
@@ -62,8 +62,10 @@ def static_object(arch: str) -> Artifact:
 
 
 def of_operator(platform: Platform, operator: Operator) -> Artifact:
-    """The harness for shared libraries with an operator's adapter.c and, where it has one, its baselines.c, which is
-    compiled for the platform's instructions. Raises JobError, MissingTool."""
+    """The harness for shared libraries, with an operator's adapter.c and its baselines.c if there is one.
+
+    baselines.c is compiled for the platform's instructions. Raises JobError, MissingTool.
+    """
     baselines = operator.folder / "baselines.c"
     return dynamic_program(
         platform.arch,
@@ -79,9 +81,9 @@ def dynamic_program(
     headers: Sequence[tuple[str, str]] = (),
     baselines: tuple[Path, Sequence[str]] | None = None,
 ) -> Artifact:
-    """The harness for shared libraries, against glibc, with an adapter.c. Raises JobError, MissingTool.
+    """The harness for shared libraries, linked with glibc and an adapter.c. Raises JobError, MissingTool.
 
-    headers: texts that it may include, by name; baselines: a C file beside it, with flags of its own
+    headers: (name, text) that the adapter may include; baselines: a C file and its own flags.
     """
     flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN")
     include = ("-I", str(paths.native_dir()), "-I", ".")

@@ -1,7 +1,7 @@
-"""What each part of a library needs beside code and constants: names that others define, instructions, memory.
+"""The needs of each part of a library besides code and constants: external names, instructions, memory.
 
-The gate refuses an object that has more than its part needs. So text from outside that became C shows in the object,
-and an object of somebody else's that is more than it seems.
+The gate refuses an object that has more than its part needs. This detects injected C, and foreign objects with
+unexpected contents.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-# What a compiler itself may put in place of a loop.
+# A compiler may replace a loop by these calls.
 COMPILER_CALLS = frozenset({"memcpy", "memset", "memmove"})
-OWN = "tensorop_"  # begins what the parts of a product call each other, and nothing else
+OWN = "tensorop_"  # prefix of the names by which the parts of a product call each other, and of no others
 
 
 @dataclass(frozen=True)
 class Needs:
-    """calls: names it may use of the C library's and the loader's; instructions: regular expression of those it may
-    have, though kernels may not; keeps: whether it has memory between calls; among: whether it calls other parts, and
-    defines what they call, by names that begin with `tensorop_`."""
+    """The needs of one part."""
 
-    calls: frozenset[str] = COMPILER_CALLS
-    instructions: re.Pattern[str] = field(default=re.compile(r"(?!)"))
-    keeps: bool = True
-    among: bool = True
+    calls: frozenset[str] = COMPILER_CALLS  # names of the C library and the loader that it may use
+    instructions: re.Pattern[str] = field(default=re.compile(r"(?!)"))  # those that it may have, unlike kernels
+    keeps: bool = True  # has memory between calls
+    among: bool = True  # calls other parts, and defines their callees, by names that begin with `tensorop_`
 
     def with_calls(self, names: Iterable[str]) -> Needs:
         return replace(self, calls=self.calls | frozenset(names))
@@ -37,7 +35,7 @@ def _needs(names: str, instructions: str = r"(?!)") -> Needs:
 _PRINTS = "fprintf fputs fputc fwrite stderr"
 KERNEL = Needs(keeps=False, among=False)
 OPERATOR = _needs(f"{_PRINTS} memcmp bcmp strlen strcmp __errno_location")  # the operator's own C: dispatch, plain C
-# By file, the C that every product has (native/product/).
+# By file: the C of every product (native/product/).
 OF_FILE = {
     "api.c": _needs(
         f"{_PRINTS} getenv strtol sched_getaffinity __sched_cpucount pthread_once __errno_location"
@@ -47,7 +45,7 @@ OF_FILE = {
         "pthread_once pthread_atfork pthread_create pthread_attr_init pthread_attr_destroy pthread_attr_setdetachstate "
         "pthread_cond_init pthread_cond_broadcast pthread_cond_signal pthread_cond_wait pthread_mutex_init "
         "pthread_mutex_lock pthread_mutex_unlock pthread_setcancelstate pthread_sigmask sigdelset sigfillset",
-        # the rounding, flushing and exceptions of a thread's arithmetic
+        # rounding, flushing and exceptions of a thread's floating-point arithmetic
         r"v?ldmxcsr .*|fldcw .*|fr(rm|flags|csr) \w+|fs(rm|flags|csr) .*|csrs fflags, \w+"
         r"|mrs x\d+, FP[CS]R|msr FP[CS]R, x(\d+|zr)",
     ),
@@ -57,9 +55,9 @@ OF_FILE = {
     ),
     "card.c": Needs(),
 }  # fmt: skip
-# The host side of a library for a device: a driver that it opens.
+# The host part of a library for a device, which opens a driver.
 DEVICE = _needs(f"{_PRINTS} memcmp bcmp strtol aligned_alloc free getenv dlopen dlsym pthread_once")
-# What compilers' own runtimes and glibc's headers put in place of calls, in a library that another compiler built.
+# Names that compilers' runtimes and glibc's headers add to a library that another compiler built.
 RUNTIME = frozenset(
     {"_ITM_registerTMCloneTable", "_ITM_deregisterTMCloneTable", "__gmon_start__", "__cxa_finalize", "__cxa_atexit"}
 )

@@ -1,4 +1,4 @@
-"""Programs of tensorop's own that run on a target beside candidates, each built once for what it is made of."""
+"""Builds tensorop's own programs that run on a target beside candidates; the cache keeps each."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Check
 from tensorop.runners.session import Guest
 
-_VECTOR = "+v"  # a core without it must be able to say so
+_VECTOR = "+v"  # left out, so that the program also runs on a core without it
 _ELEMENT = {"f32": "float", "f64": "double"}
 
 
 def describe_program(arch: str) -> Artifact:
-    """native/describe.c, which asks a BLAS what it is, against glibc, for libraries a static program cannot load.
+    """native/describe.c, which reads a BLAS's properties; with glibc, for libraries that a static program cannot load.
 
-    Raises JobError, MissingTool."""
+    Raises JobError, MissingTool.
+    """
     source, flags = paths.native_dir() / "describe.c", harness.glibc_flags(arch)
 
     def fill(folder: Path) -> BuildLog | Outcome:
@@ -42,8 +43,10 @@ def describe_program(arch: str) -> Artifact:
 
 
 def identify_program(arch: str) -> Artifact:
-    """native/identify.c, by which a core says what it is, static, for any core of an architecture: it asks for nothing
-    beyond the base ISA but through a trap it catches. Raises JobError, MissingTool."""
+    """native/identify.c as a static program that identifies any core of an architecture.
+
+    It needs only the base ISA; it catches the trap of other instructions. Raises JobError, MissingTool.
+    """
     target = architecture(arch)
     flags = ("-target", target.static_triple, f"-mcpu={target.static_cpu.removesuffix(_VECTOR)}", *LEAN, "-O2", "-g0")
     built = compile_source(native("identify.c", "additions.h"), flags)
@@ -52,9 +55,10 @@ def identify_program(arch: str) -> Artifact:
 
 
 def peak_program(platform: Platform, dtype: str) -> Artifact:
-    """native/peak.c, which measures a core's peak, with the platform's own flags.
+    """native/peak.c, which measures a core's peak, with the platform's flags.
 
-    Raises UsageError for another dtype, JobError, MissingTool."""
+    Raises UsageError for another dtype, JobError, MissingTool.
+    """
     if dtype not in _ELEMENT:
         raise errors.UsageError(f"native/peak.c is of {' and '.join(_ELEMENT)} alone")
     flags = (*candidate_flags(platform), f"-DELEMENT={_ELEMENT[dtype]}", "-ffp-contract=fast")
@@ -62,14 +66,15 @@ def peak_program(platform: Platform, dtype: str) -> Artifact:
 
 
 def benchmark_functions(benchmarks: Sequence[Benchmark], source: str) -> tuple[str, ...]:
-    """The functions of a C file of micro-benchmarks that are used, in the order of its table."""
+    """The functions that micro-benchmarks use from a C file, in the order of its table."""
     return tuple(dict.fromkeys(b.function for b in benchmarks if b.source == source))
 
 
 def benchmark_program(folder: Path, source: str, benchmarks: Sequence[Benchmark], platform: Platform) -> Artifact:
-    """A C file of a folder of micro-benchmarks as a program for the harness, its benchmarks by number.
+    """A C file of micro-benchmarks as a program for the harness, with its benchmarks by number.
 
-    Raises JobError, MissingTool."""
+    Raises JobError, MissingTool.
+    """
     files = [source, *sorted(p.name for p in folder.glob("*.h"))]
     text = Source(tuple((name, (folder / name).read_text()) for name in files))
     flags = (*candidate_flags(platform), f"-DBENCHES={','.join(benchmark_functions(benchmarks, source))}")
@@ -78,12 +83,12 @@ def benchmark_program(folder: Path, source: str, benchmarks: Sequence[Benchmark]
 
 
 def native(*names: str) -> Source:
-    """Files of native/."""
+    """Files of native/ as a source."""
     return Source(tuple((name, (paths.native_dir() / name).read_text()) for name in names))
 
 
 def sample_call(size: int) -> Call:
-    """The call of the smallest candidate, which doubles so many numbers."""
+    """A call of the smallest candidate, which doubles `size` numbers."""
     x = np.arange(size, dtype=np.float32)
     return Call((size,), buffers=(Buffer("x", Access.IN, x), Buffer("y", Access.OUT, np.zeros_like(x))))
 
@@ -92,13 +97,15 @@ SAMPLE_CALL = sample_call(64)
 
 
 def sample_program(platform: Platform) -> Artifact | Outcome:
-    """The smallest candidate (native/sample.c), static, which shows whether anything is built for a target and runs
-    there. Raises as compiler and linker do."""
+    """The smallest candidate (native/sample.c) as a static program, to check that builds for a target work.
+
+    Errors as compiler and linker.
+    """
     return compile_and_link(native("sample.c"), platform, candidate_flags(platform))
 
 
 def sample_fault(runner: Runner, program: Path, guest: Guest) -> str:
-    """What is wrong with its call on a target; "" where nothing is. Raises as `session.run` does."""
+    """Calls the smallest candidate on a target: the fault, or "" if there is none. Errors as `session.run`."""
     (reply,) = session.run(runner, program, [Check(SAMPLE_CALL)], guest=guest)
     right = reply.outcome.ok and np.array_equal(reply.outputs["y"], 2 * SAMPLE_CALL.buffers[0].data)
     return "" if right else reply.outcome.message or "wrong result"

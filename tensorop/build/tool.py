@@ -1,4 +1,4 @@
-"""One run of the compiler, linker or archiver, with a deadline and limits."""
+"""Runs the compiler, linker or archiver with a deadline and limits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tensorop.provision import view as provision_view
 from tensorop.provision import zig as provision_zig
 from tensorop.runners import process
 
-# A template expanded without end must not take the machine; clang 22 needs below 1 GiB for the largest real kernel.
+# These stop a template that expands without end; clang 22 needs below 1 GiB for the largest real kernel.
 LIMITS = process.Limits(memory=6 << 30, file=512 << 20)
 _LOG = 4096
-_ROOM = 4 << 20  # bytes; a tool that failed with less than this left on its disk failed for want of it
+_ROOM = 4 << 20  # bytes; if a tool fails with less free space than this, the disk counts as full
 
 
 @functools.cache
 def compiler_version() -> str:
-    """Names the compiler in keys and cards."""
+    """The compiler's name and version, for keys and cards."""
     return f"zig {provision_zig.zig_version()}"
 
 
@@ -39,14 +39,14 @@ def ar(*words: str) -> tuple[str, ...]:
 def run(
     argv: Sequence[str], folder: Path, *, timeout_s: float, doing: str, guards: str | None = ""
 ) -> BuildLog | Outcome:
-    """Runs a tool in `folder`; a failure is an Outcome (COMPILE or TIMEOUT) with the head of what it said.
+    """Runs a tool in `folder`. A failure is an Outcome (COMPILE or TIMEOUT) with the head of the tool's output.
 
-    guards: what hides all files but those of `folder` and the compiler's own (see provision.view), None for all that
-    work on this machine.
-    Raises JobError when it failed on a full disk, which says nothing of what was to be built.
+    guards: protections that hide all files except those of `folder` and the compiler's own (see provision.view); None
+    for all that work on this machine.
+    Raises JobError if the tool failed on a full disk, since its input may be right.
     """
     which = provision_view.guards() if guards is None else guards
-    # zig keeps every object for ever in its local cache: a folder of this run's own goes away with it.
+    # zig never removes objects from its local cache, so each run has a folder that is removed with it.
     local = folder / ".zig"
     local.mkdir(exist_ok=True)
     try:
@@ -54,7 +54,7 @@ def run(
             provision_view.behind(which, argv, folder) if which else argv,
             cwd=folder,
             timeout_s=timeout_s,
-            # what a compiler leaves that crashed goes away too
+            # removes files of a crashed compiler too
             environment={**provision_zig.zig_environment(local=local), "TMPDIR": str(local.absolute())},
             limits=LIMITS,
         )
@@ -70,7 +70,7 @@ def run(
 
 
 def required(built: Artifact | Outcome, what: str) -> Artifact:
-    """What a run cannot do without. Raises JobError with the tool's words where it was not built."""
+    """The product of a necessary build. Raises JobError with the tool's output if it failed."""
     if isinstance(built, Outcome):
         raise JobError(
             f"{what} cannot be built: {built.message}\n{built.log}", hint="tensorop doctor tests the compiler"

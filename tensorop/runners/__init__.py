@@ -1,1 +1,1 @@
-"""Runners start a process on the target; a session speaks with the harness in it."""
+"""Runners start processes on the target; a session exchanges messages with the harness in a process."""

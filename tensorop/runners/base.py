@@ -1,4 +1,4 @@
-"""What a runner is: the way to start a process on the target, and nothing else."""
+"""The interface of runners, which start processes on a target."""
 
 from __future__ import annotations
 
@@ -10,84 +10,75 @@ from pathlib import Path
 
 
 class Need(IntFlag):
-    """What a process must be able to do in its jail beyond computing (native/jail.h): nothing, mostly.
-
-    THREADS: start threads; READS: open files for reading, for libraries that load parts of themselves at a first call.
-    """
+    """Permissions of a process in its jail (native/jail.h), besides computing."""
 
     NOTHING = 0
-    THREADS = 1
-    READS = 2
+    THREADS = 1  # starts threads
+    READS = 2  # opens files for reading: some libraries load parts at the first call
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What is started on a target. argv: its first word is a path there; vlen: bits, where the target's can be chosen;
-    dynamic: it needs a loader and shared libraries; environment: everything the program finds in its own; plugin_args:
-    instrumentation of an emulator; needs: what the jail leaves to it, where it is the runner that brings the jail."""
+    """A process to start on a target."""
 
-    argv: Sequence[str]
-    vlen: int | None = None
-    dynamic: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
-    plugin_args: Sequence[str] = ()
-    needs: Need = Need.NOTHING
+    argv: Sequence[str]  # the first word is a path on the target
+    vlen: int | None = None  # bits, if the target's VLEN can be chosen
+    dynamic: bool = False  # needs a loader and shared libraries
+    environment: Mapping[str, str] = field(default_factory=dict)  # the program's whole environment
+    plugin_args: Sequence[str] = ()  # instrumentation of an emulator
+    needs: Need = Need.NOTHING  # permissions in the jail, if the runner brings the jail
 
 
 class Runner(ABC):
-    """Starts processes on a target.
+    """Starts processes on a target."""
 
-    name: what messages call it; emulated: whether a clock on it says nothing of the target; here: whether the process
-    that is started is the program itself, so that this machine's kernel knows how long it ran; far: whether the way to
-    it may break, and `back` may mend it; patience: by how much deadlines stretch; hint: what to try where it is lost;
-    processor: the one to measure on, -1 where that is not ours to say.
-    """
-
-    name: str
-    emulated: bool = False
-    here: bool = False
-    far: bool = False
-    patience: float = 1.0
+    name: str  # in messages
+    emulated: bool = False  # a clock on it does not measure the target
+    here: bool = False  # the started process is the program, so this kernel measures its processor time
+    far: bool = False  # the connection may break; `back` then waits for the target
+    patience: float = 1.0  # factor of deadlines
 
     @property
     def hint(self) -> str:
+        """Advice if the target is lost."""
         return ""
 
     @property
     def processor(self) -> int:
+        """The processor to measure on; -1 for any."""
         return -1
 
     @abstractmethod
     def place(self, program: Path) -> str:
-        """The program's path on the target, copied there when it has to be. Raises BoardError, MissingTool."""
+        """Returns the program's path on the target, after a copy if needed. Raises BoardError, MissingTool."""
 
     @abstractmethod
     def command(self, launch: Launch) -> list[str]:
-        """The host's argv that runs `launch.argv` there. `confined.run` alone starts it."""
+        """The host's argv that runs `launch.argv` on the target. Only `confined.run` starts it."""
 
     def environment(self, wanted: Mapping[str, str]) -> dict[str, str] | None:
-        """The environment in which the host starts `command`'s argv, when the program shall find `wanted`.
+        """The environment in which the host starts `command`'s argv, for a program that gets `wanted`.
 
-        None: this process's own, because the tool in between needs it and the program never sees it.
+        None means this process's own environment: a tool in between needs it, and the program never sees it.
         """
         return {}
 
     def lost(self, status: int, log: str) -> str | None:
-        """Why the target, and not the program, ended with this status; None when it was the program."""
+        """The reason if the target caused this exit status; None if the program caused it."""
         return None
 
     def back(self) -> bool:
-        """Waits until a target that went away answers again; False when it stays away."""
+        """Waits until a lost target answers again; False if it does not."""
         return False
 
 
 class Machine(Runner):
-    """One that can be asked what it is."""
+    """A runner whose target has a shell, so that its properties can be read."""
 
     @abstractmethod
     def shell(self, script: str) -> str:
-        """stdout of a shell's commands. Raises BoardError."""
+        """stdout of shell commands. Raises JobError, or BoardError for a board."""
 
     def link(self) -> float:
-        """Bytes a second to it, its log-in left out; 0 where nothing is between."""
+        """Bandwidth of the connection in bytes per second, without the log-in; 0 for this machine."""
         return 0.0

@@ -1,7 +1,7 @@
-"""How many calls a timing's batches have, and how long they took by this process's own clock.
+"""Chooses the number of calls in a timing's batches, and checks the reported times with this process's clock.
 
-The process that times holds a stranger's code. So it times what it is told, and what it says is held against what
-passed here between the first answer and its last word.
+The timed process runs untrusted code. So this process chooses the batches, and compares the reported times with the
+time that passed here between the first answer and the last report.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_PATIENCE = 8  # times the least warm-up, for batches that go on getting faster
-_ENOUGH = 1 << 40  # calls: no batch of real ones is that long
-_REPORTS = 64  # of an entry, and one more for each of its rounds
+_PATIENCE = 8  # times the minimum warm-up, for batches that keep getting faster
+_ENOUGH = 1 << 40  # calls: no real batch has so many
+_REPORTS = 64  # maximum number of reports of an entry, besides one per round
 
 
-Clocks = Callable[[], tuple[float, float | None]]  # seconds that passed, and that the process ran where that is known
+Clocks = Callable[[], tuple[float, float | None]]  # elapsed seconds; processor seconds of the process if known
 
 
 def clocks(process: int | None = None) -> tuple[float, float | None]:
-    """This process's clock, and how long another one here ran: its kernel says so, whatever runs in it."""
+    """This process's clock, and the processor time of another process on this machine.
+
+    The kernel measures the processor time, whatever code runs in the process.
+    """
     ran = None
     if process is not None:
         with contextlib.suppress(OSError):  # it has ended
@@ -29,21 +32,24 @@ def clocks(process: int | None = None) -> tuple[float, float | None]:
 
 
 class BadReport(Exception):
-    """A report that no honest process makes."""
+    """A report that a correct harness never sends."""
 
 
 @dataclass
 class _Entry:
-    named: list[int] = field(default_factory=list)
-    spent: float = 0.0
-    before: float = 0.0
-    settled: bool = False
+    named: list[int] = field(default_factory=list)  # requested numbers of calls
+    spent: float = 0.0  # ns of its batches
+    before: float = 0.0  # ns per call of the previous batch
+    settled: bool = False  # warmed up: further batches are timed
     reports: int = 0
 
 
 class Counts:
-    """Of one timing. entries: how many; rounds: of each at most; warm_ns, min_ns: of warming up and of a batch at
-    least; cold: each batch is a single call, with no warm-up."""
+    """The batches of one timing.
+
+    entries: how many; rounds: maximum number of timed batches of each entry; warm_ns: minimum warm-up; min_ns: minimum
+    duration of a batch; cold: each batch is a single call without warm-up.
+    """
 
     def __init__(
         self,
@@ -68,13 +74,15 @@ class Counts:
 
     @property
     def busy(self) -> float | None:
-        """Seconds that the process ran meanwhile."""
+        """Seconds that the process ran in the window; None if unknown."""
         before, after = self._began[1], self._ended[1]
         return None if before is None or after is None else after - before
 
     def answer(self, number: int, calls: int, ns: int) -> tuple[int, bool] | None:
-        """How many calls come next and whether they are to be timed, after a batch of so many that took so long; None
-        where nothing comes. Raises BadReport."""
+        """The next number of calls and whether they are timed, after a batch of `calls` calls that took `ns`.
+
+        None if no batch follows. Raises BadReport.
+        """
         self.words += 1
         self._ended = self._clock()
         if number == len(self._entries) and self.words > 1 and not self._over:
@@ -102,19 +110,21 @@ class Counts:
         return wanted, entry.settled
 
     def check(self, number: int, calls: float, ns: float) -> None:
-        """Of a timed batch: as many calls as were asked for, and those fill it. Raises BadReport."""
+        """Checks that a timed batch was requested and lasts min_ns. Raises BadReport."""
         fits = [n for n in self._entries[number].named if self._made(n, calls)]
         if not fits or not (self._cold or max(fits) * ns / calls >= 0.999 * self._min_ns):
             raise BadReport(f"a timed batch of {calls:g} calls, {ns:g} ns, that was not asked for")
 
     @staticmethod
     def _made(named: int, calls: float) -> bool:
-        """The harness draws how many of at most an eighth and one it leaves out."""
+        """Whether `calls` fits a request of `named` calls: the harness omits up to an eighth plus one, at random."""
         return max(1, named - named // 8 - 1) <= calls <= named
 
     def _next(self, entry: _Entry, calls: int, ns: int) -> int:
-        """Calls that last min_ns and a tenth: found while warming up for warm_ns, and on until a batch is no faster
-        than the one before, but not for much longer."""
+        """The number of calls that lasts 1.1 x min_ns.
+
+        Warm-up lasts warm_ns, then until a batch is less than 10 % faster than the one before, at most 8 x warm_ns.
+        """
         named, each = entry.named[-1], ns / calls
         entry.spent += ns
         if each * named < self._min_ns:

@@ -1,4 +1,4 @@
-"""A machine's own account of itself: a shell script's output and a small program's, read into a Core."""
+"""Reads a machine's properties into a Core, from the output of a shell script and a small program."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tensorop.runners import confined
 from tensorop.runners.base import Launch, Machine, Runner
 from tensorop.specs import native
 
-VECTORS = "v"  # RISC-V's vector extension in a line `isa` of /proc/cpuinfo
+VECTORS = "v"  # RISC-V's vector extension in the line `isa` of /proc/cpuinfo
 _SCRIPT = Path(__file__).with_name("facts.sh")
 
 
 def read(runner: Machine, program: Path | None = None) -> Core:
-    """What the machine behind a runner is.
+    """The core of the machine behind a runner.
 
-    program: native/identify.c built for it (see tensorop.build.programs); without one, nothing is executed and VLEN,
-    clock and identity registers stay unknown. Raises BoardError when a board does not answer, JobError when the
-    program does not run.
+    program: native/identify.c built for it (see tensorop.build.programs). Without it, VLEN, clock and identity
+    registers are unknown.
+    Raises BoardError if a board does not answer, JobError if the program does not run.
     """
     output = runner.shell(_SCRIPT.read_text())
     reported = execute(runner, program) if program is not None else {}
@@ -29,7 +29,10 @@ def read(runner: Machine, program: Path | None = None) -> Core:
 
 
 def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str, str]:
-    """What identify.c says on a target, key -> text. vlen: bits, where an emulator's can be chosen."""
+    """The output of identify.c on a target, key -> text. vlen: bits, if an emulator's can be chosen.
+
+    Raises BoardError, JobError.
+    """
     ended = confined.run(runner, Launch([runner.place(program)], vlen), timeout_s=90)
     if ended.status != 0:
         why = runner.lost(ended.status, ended.stderr)
@@ -41,13 +44,15 @@ def execute(runner: Runner, program: Path, vlen: int | None = None) -> dict[str,
 
 
 def confirms(reported: Mapping[str, str]) -> bool:
-    """Whether what identify.c said leaves RISC-V's letter `v` as it is. Kernels print it for cores of the draft 0.7.1
-    too, which have no vlenb to read."""
+    """False if identify.c's output contradicts RISC-V's letter `v`.
+
+    Kernels print the letter also for cores of the draft 0.7.1, which have no vlenb to read.
+    """
     return not reported or "vlen" in reported
 
 
 def parse(output: str, reported: Mapping[str, str], link: float = 0.0) -> Core:
-    """The outputs of facts.sh and identify.c as a record. Raises BoardError when the script did not run."""
+    """The outputs of facts.sh and identify.c as a Core. Raises BoardError if the script did not run."""
     parts = _parts(output)
     if "end" not in parts:
         raise BoardError("the target has no usable shell: it did not run a script of questions", hint="it needs sh")
@@ -91,7 +96,7 @@ def _parts(output: str) -> dict[str, list[str]]:
 
 
 def _processors(lines: list[str]) -> dict[int, dict[str, str]]:
-    """/proc/cpuinfo by processor; lines beyond the last one (a board's name) belong to all."""
+    """/proc/cpuinfo by processor; lines outside of a processor's block (a board's name) belong to all."""
     out: dict[int, dict[str, str]] = {}
     common: dict[str, str] = {}
     current = common
@@ -115,7 +120,7 @@ def _sysfs(lines: list[str]) -> dict[str, dict[str, int]]:
 
 
 def _getconf(lines: list[str]) -> dict[str, dict[str, int]]:
-    """glibc's words; 0 and nothing mean that it does not know, and it never says who shares."""
+    """Caches as glibc reports them; 0 or nothing means unknown. It does not report sharing."""
     values = {words[0]: native.size_of(words[1]) for words in map(str.split, lines) if len(words) == 2}
     out = {}
     for level, stem in (("l1", "LEVEL1_DCACHE"), ("l2", "LEVEL2_CACHE"), ("l3", "LEVEL3_CACHE")):
@@ -126,7 +131,7 @@ def _getconf(lines: list[str]) -> dict[str, dict[str, int]]:
 
 
 def _tree(lines: list[str]) -> dict[str, dict[str, int]]:
-    """A device tree's big-endian words: size, sets, block-size."""
+    """Caches from a device tree's big-endian words: size, sets, block-size."""
     values = {(w[0], w[1]): int(w[2][:8], 16) for w in map(str.split, lines) if len(w) == 3}
     out = {}
     for level in ("l1", "l2"):

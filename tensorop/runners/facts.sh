@@ -1,4 +1,4 @@
-# What a machine says of itself, for any POSIX shell; each part begins with a line `@name`. What is absent is skipped.
+# Prints a machine's properties in any POSIX shell. Each part begins with a line `@name`; absent properties are skipped.
 exec 2>/dev/null
 echo @uname; uname -m; uname -r
 echo @libc; getconf GNU_LIBC_VERSION || ldd --version | head -n 1

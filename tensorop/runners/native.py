@@ -1,4 +1,4 @@
-"""This machine."""
+"""Runs programs on this machine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ASK_S = 60.0
 
 @dataclass(frozen=True)
 class Native(Machine):
-    """Runs programs here, with the environment they are given and no other."""
+    """Runs programs on this machine, with exactly the environment that they are given."""
 
     name: str = "native"
     here = True
 
     @property
     def processor(self) -> int:
-        """The last one this process may use, since the first serves most interrupts."""
+        """The last processor that this process may use, since the first serves most interrupts."""
         return max(os.sched_getaffinity(0))
 
     def shell(self, script: str) -> str:
@@ -44,5 +44,5 @@ class Native(Machine):
         return dict(wanted)
 
     def lost(self, status: int, log: str) -> str | None:
-        # Nobody but the kernel short of memory (or the user) sends this one to a harness.
+        # Only the kernel (out of memory) or the user sends SIGKILL to a harness.
         return "the process was killed from outside (out of memory?)" if status == -signal.SIGKILL else None

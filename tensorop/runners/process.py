@@ -1,4 +1,4 @@
-"""A child process that is really gone afterwards: its own session, a deadline, limits, capped output."""
+"""Child processes that end with `run`: each has its own session, a deadline, limits and capped output."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _HEAD, _TAIL = 32 << 10, 4 << 10
 
 @dataclass(frozen=True)
 class Limits:
-    """What a process may take: address space and file size in bytes, processor time in seconds."""
+    """Resource limits of a process."""
 
-    memory: int | None = 8 << 30
-    file: int | None = 1 << 30
-    cpu_s: int | None = None
+    memory: int | None = 8 << 30  # bytes of address space
+    file: int | None = 1 << 30  # bytes of a file
+    cpu_s: int | None = None  # processor time
 
 
 @dataclass(frozen=True)
 class Ended:
-    """status: exit status, or minus the signal's number. stdout: unless somebody consumed it. stderr: head and tail."""
+    """The end of a process."""
 
-    status: int
+    status: int  # exit status, or minus the signal's number
     timed_out: bool
-    stdout: bytes
-    stderr: str
+    stdout: bytes  # empty if `Talk.consume` took it
+    stderr: str  # head and tail
     seconds: float
 
 
 @dataclass(frozen=True)
 class Talk:
-    """What is said to a process, and who hears it."""
+    """Input and output of a process."""
 
-    stdin: Iterable[bytes | memoryview] = ()  # an empty piece: nothing follows before more of stdout was consumed
-    consume: Callable[[bytes], bool] | None = None  # takes stdout; True gives the process another `timeout_s`
-    started: Callable[[int], object] | None = None  # is told the process's number
-    stdout_cap: int = 1 << 20  # bytes that are kept of stdout where nobody consumes it
+    stdin: Iterable[bytes | memoryview] = ()  # an empty piece: no more until stdout is consumed
+    consume: Callable[[bytes], bool] | None = None  # takes stdout; True restarts the deadline
+    started: Callable[[int], object] | None = None  # called with the process's number
+    stdout_cap: int = 1 << 20  # bytes of stdout that are kept without `consume`
 
 
 SILENT = Talk()
@@ -80,11 +80,11 @@ def run(
     cwd: Path | None = None,
     limits: Limits | None = None,
 ) -> Ended:
-    """Runs a command to its end; everything it started is killed with it.
+    """Runs a command until it ends, then kills everything that it started.
 
-    What consumes stdout may raise, which ends the process. A deadline of this thread's (`deadline.within`) ends it too.
-    environment: all of it, None for this process's own, scrubbed. Safe to call from several threads.
-    Raises MissingTool when the program cannot be started, Cancelled when it was ended from outside.
+    If `talk.consume` raises, the process ends. A deadline of this thread (`deadline.within`) ends it too.
+    environment: the whole environment; None for this process's own, scrubbed. Safe to call from several threads.
+    Raises MissingTool if the program cannot be started, Cancelled if it was ended from outside.
     """
     begin = time.monotonic()
     try:
@@ -118,7 +118,7 @@ def _limit(pid: int, limits: Limits) -> None:
     }
     for which, value in wanted.items():
         if value is not None:
-            # it may have ended already, or have a lower hard limit
+            # the process may have ended, or have a lower hard limit
             with contextlib.suppress(ProcessLookupError, ValueError, PermissionError):
                 resource.prlimit(pid, which, (value, value))
 
@@ -146,7 +146,7 @@ def _talk(child: subprocess.Popen[bytes], talk: Talk, timeout_s: float) -> tuple
                 if (left := deadline.left(until)) <= 0:
                     return out, err, True
                 ready = [key.fileobj for key, _ in selector.select(left)]
-                # What it wrote before it ended is in the pipes still: they are read once more, then it is over.
+                # The pipes may still hold output of an ended process: they are read once more.
                 running = exited not in ready
                 if child.stdin in ready:
                     pending, fed = _feed(child.stdin.fileno(), chunks, pending)
@@ -156,7 +156,7 @@ def _talk(child: subprocess.Popen[bytes], talk: Talk, timeout_s: float) -> tuple
                         child.stdin.close()
                     waits = fed is _Fed.ALL
                     if not waits:
-                        until = max(until, time.monotonic() + timeout_s)  # operands over a slow way
+                        until = max(until, time.monotonic() + timeout_s)  # operands over a slow connection
                 for pipe in (child.stdout, child.stderr):
                     while (pipe in ready or not running) and (data := _read(pipe.fileno())) is not None:
                         if not data:
@@ -182,12 +182,12 @@ def _talk(child: subprocess.Popen[bytes], talk: Talk, timeout_s: float) -> tuple
 
 class _Fed(Enum):
     SOME = 0  # the pipe is full
-    ALL = 1  # that there is for now
+    ALL = 1  # no more data for now
     END = 2
 
 
 def _feed(fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview) -> tuple[memoryview, _Fed]:
-    """Writes what the pipe takes; what is left, and whether more may follow."""
+    """Writes until the pipe is full. Returns the rest, and whether more may follow."""
     try:
         while True:
             if not pending:
@@ -205,7 +205,7 @@ def _feed(fd: int, chunks: Iterable[bytes | memoryview], pending: memoryview) ->
 
 
 def _read(fd: int) -> bytes | None:
-    """A piece of a pipe, b"" at its end, None when it is empty for now."""
+    """A piece from a pipe; b"" at its end, None if it is empty for now."""
     try:
         return os.read(fd, _CHUNK)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The harness's wire format (tensorop/native/harness.h): requests packed, replies unpacked."""
+"""The harness's wire format (tensorop/native/harness.h): packs requests, unpacks replies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSION = 9
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
 _REQUEST = struct.Struct("<14I4Q")
-_LEAST = 8  # values of each kind: those that an operator lacks are 0
+_LEAST = 8  # minimum number of values of each kind; missing values are 0
 _ENTRY = struct.Struct("<IiqI4x")
 _BUFFER = struct.Struct("<IIQQQ")
 _REPLY = struct.Struct("<IIQIiiiqIIIIQQQ")
@@ -33,7 +33,7 @@ _MAGIC = {name: int.from_bytes(word, "little") for name, word in (
     ("report", b"TOPC"), ("count", b"TOPN"),
 )}  # fmt: skip
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2, Access.SCRATCH: 3}
-_LEFT = 128  # more different results than batches of an entry, those of warming up included
+_LEFT = 128  # most results of an entry besides one per round: from warm-up
 _PLACEMENT = {Placement.END: 0, Placement.START: 1}
 _MIDDLE = 2
 _SAMPLE = 16  # bytes: calls, ns
@@ -53,21 +53,18 @@ class TargetLibrary:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is called: candidate or library by number; flag: (slot, value) to replace in the call for this entry.
+    """A function to call."""
 
-    empty: all of the call but its function, in whose place one is called that returns at once.
-    """
-
-    function: int = 0
-    flag: tuple[int, int] | None = None
-    empty: bool = False
+    function: int = 0  # number of the candidate or library
+    flag: tuple[int, int] | None = None  # (slot, value) that replaces a flag of the call
+    empty: bool = False  # calls a function that returns at once instead
 
 
 @dataclass(frozen=True)
 class Check:
-    """One call; its outputs come back."""
+    """One call that returns its outputs."""
 
-    where: ClassVar[str] = "verify"  # in outcomes
+    where: ClassVar[str] = "verify"  # stage in outcomes
 
     call: Call
     entry: Entry = Entry()
@@ -75,33 +72,31 @@ class Check:
 
 @dataclass(frozen=True)
 class Time:
-    """Interleaved batches of each entry, by the target's clock.
+    """Interleaved batches of each entry, timed by the target's clock.
 
-    Each entry's first call is not timed. rounds: batches of each entry at most; warm_ns: least warm-up; min_ns: no
-    batch is shorter; max_ns: after three rounds none is begun later than this; flush_bytes: > 0 measures single calls,
-    each after a walk over so many bytes; keep: what batches left in restored outputs comes back, each different result
-    once; draw: decides on which of the call's two sets of operands a batch ends, and by how many calls it is shorter.
+    Each entry's first call is not timed.
     """
 
     where: ClassVar[str] = "measure"
 
     call: Call
     entries: tuple[Entry, ...]
-    rounds: int = 15
-    warm_ns: int = 5_000_000
-    min_ns: int = 2_000_000
-    max_ns: int = 2_000_000_000
-    flush_bytes: int = 0
-    keep: bool = False
+    rounds: int = 15  # maximum number of batches of each entry
+    warm_ns: int = 5_000_000  # minimum warm-up
+    min_ns: int = 2_000_000  # minimum duration of a batch
+    max_ns: int = 2_000_000_000  # no round starts later than this, after the first three
+    flush_bytes: int = 0  # > 0: single calls, each after a walk over so many bytes
+    keep: bool = False  # restores outputs before batches, and returns each different result once
+    # random: the set of operands on which a batch ends, and the number of calls that it omits
     draw: int = field(default_factory=lambda: secrets.randbits(32))
 
 
 @dataclass(frozen=True)
 class Count:
-    """For instrumented emulators: `warm` calls of each entry and one more, each inside a marked region of its own.
+    """Calls under an instrumented emulator: for each entry `warm` calls and one counted call, each in a marked region.
 
-    Buffers that are read and written are restored before each; keep: those that are written alone too. Warming calls
-    find other numbers in the inputs, by `draw`: what they learn of them says nothing of the counted call.
+    INOUT buffers are restored before each call. Warm-up calls find other numbers in the inputs, so a kernel cannot
+    reuse their results in the counted call.
     """
 
     where: ClassVar[str] = "measure"
@@ -109,8 +104,8 @@ class Count:
     call: Call
     entries: tuple[Entry, ...] = (Entry(),)
     warm: int = 1
-    keep: bool = False
-    draw: int = field(default_factory=lambda: secrets.randbits(32))
+    keep: bool = False  # restores OUT buffers before each call too
+    draw: int = field(default_factory=lambda: secrets.randbits(32))  # random: the inputs of warm-up calls
 
 
 Request = Check | Time | Count
@@ -135,42 +130,35 @@ class Fault(IntEnum):
 
 @dataclass(frozen=True)
 class Hello:
-    """What the harness says of itself: page size in bytes, what protects and steadies it, why a library failed."""
+    """The harness's first message."""
 
-    page: int
-    jailed: bool
-    pinned: bool
-    error: str
+    page: int  # bytes
+    jailed: bool  # the process has closed its jail
+    pinned: bool  # the process stays on its processor
+    error: str  # why a library could not be bound
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A reply as it came. offset: bytes from the buffer's first, or the number of a forbidden system call.
-
-    outputs: (buffer, twice the entry + 1 after its shifted operands, bytes) in the buffers' order, result by result.
-    samples: ns a call, by entry and round; calls: of those batches; span: ns from the first batch to the last's end;
-    spent: ns of all batches, apart: of calls among them that nobody was told of; reported_ns: of all reports;
-    rested: ns between batches until threads of earlier calls rested.
-    window: seconds that passed here meanwhile; busy: seconds that the process ran, as this system's kernel says;
-    words: how often it reported.
-    """
+    """A reply as received."""
 
     status: Status
     signal: int
     fault: Fault
     buffer: int
-    offset: int
+    offset: int  # bytes from the buffer's first byte, or the number of a forbidden system call
+    # (buffer, 2 * entry + 1 after the shifted operands, bytes), in the buffers' order, result by result
     outputs: tuple[tuple[int, int, bytes], ...] = ()
-    samples: tuple[tuple[float, ...], ...] = ()
-    calls: tuple[tuple[float, ...], ...] = ()
-    span: int = 0
-    spent: int = 0
-    apart: int = 0
-    rested: float = 0.0
-    reported_ns: int = 0
-    window: float = math.inf
-    busy: float | None = None
-    words: int = 0
+    samples: tuple[tuple[float, ...], ...] = ()  # ns per call, by entry and round
+    calls: tuple[tuple[float, ...], ...] = ()  # number of calls, by entry and round
+    span: int = 0  # ns from the first batch to the end of the last one
+    spent: int = 0  # ns of all batches
+    apart: int = 0  # ns of the calls among them that are not reported
+    rested: float = 0.0  # ns of waiting, before batches, until threads of earlier calls rested
+    reported_ns: int = 0  # ns of all reports
+    window: float = math.inf  # seconds that passed in this process meanwhile
+    busy: float | None = None  # seconds that the harness ran, by this system's kernel
+    words: int = 0  # number of reports
 
     @property
     def timed(self) -> float:
@@ -180,14 +168,17 @@ class Raw:
 
 
 class ProtocolError(Exception):
-    """The bytes are no reply to what was asked: something else wrote into the pipe."""
+    """The bytes are no reply to the request: something else wrote into the pipe."""
 
 
 def pack_start(
     nonce: int, *, cpu: int = -1, needs: Need = Need.NOTHING, libraries: Sequence[TargetLibrary] = (), threads: int = 1
 ) -> bytes:
-    """The head of the stream. cpu: the processor to stay on, -1 for any; needs: what the jail leaves; threads: how many
-    a call may use."""
+    """The head of the stream.
+
+    cpu: the processor to stay on, -1 for any; needs: permissions in the jail; threads: maximum number of threads of a
+    call.
+    """
     out = [_START.pack(_MAGIC["start"], VERSION, nonce, cpu, needs, len(libraries), threads)]
     for library in libraries:
         for text in (library.path, library.api, library.dtype, library.prefix, library.suffix):
@@ -201,7 +192,7 @@ def entries_of(request: Request) -> tuple[Entry, ...]:
 
 
 def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
-    """The request in pieces; the operands are not copied when they are contiguous."""
+    """The request in pieces; contiguous operands are not copied."""
     call, entries = request.call, entries_of(request)
     kind, rounds, warm, keep, draw, times = _CHECK, 0, 0, 0, 0, (0, 0, 0, 0)
     placement = _PLACEMENT[call.placement]
@@ -224,7 +215,7 @@ def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
 
 
 def pack_buffer(buffer: Buffer) -> bytes:
-    """What the harness is told of a buffer before its contents."""
+    """The header that precedes a buffer's contents."""
     size = buffer.data.itemsize
     line, step = (size * count for count in buffer.apart)
     return _BUFFER.pack(_ACCESS[buffer.access], size * buffer.shift, buffer.data.nbytes, line, step)
@@ -240,10 +231,7 @@ def _padded(values: Sequence[float]) -> tuple[float, ...]:
 
 
 class Parser:
-    """Takes stdout in pieces; `hello` and `replies` grow as they become whole, and `answers` are to be sent.
-
-    refused: why what came is no reply.
-    """
+    """Parses stdout in pieces: sets `hello`, appends complete replies to `replies`, and queues `answers` to send."""
 
     def __init__(self, nonce: int, requests: Sequence[Request], clocks: Clocks = clocks) -> None:
         self._nonce = nonce
@@ -252,12 +240,12 @@ class Parser:
         self._data = bytearray()
         self.hello: Hello | None = None
         self.replies: list[Raw] = []
-        self.refused = ""
+        self.refused = ""  # why the bytes are no reply
         self._counts: Counts | None = None
         self._answers = bytearray()
 
     def feed(self, data: bytes) -> bool:
-        """Whether a hello, a report or a reply became whole. Raises ProtocolError."""
+        """Returns whether a hello, a report or a reply is complete. Raises ProtocolError."""
         self._data += data
         progress = False
         try:
@@ -268,7 +256,7 @@ class Parser:
         return progress
 
     def answers(self) -> bytes:
-        """What the harness waits for, taken away; nothing where it waits for nothing."""
+        """Removes and returns the bytes that the harness waits for; empty if it waits for none."""
         data = bytes(self._answers)
         self._answers.clear()
         return data
@@ -335,7 +323,7 @@ class Parser:
         return True
 
     def _expected(self, at: int, outputs: int, entries: int, rounds: int) -> int:
-        """The size of a whole reply to this request. Raises ProtocolError when the counts are not those asked for."""
+        """The size of the whole reply to a request. Raises ProtocolError if its counts do not match the request."""
         request = self._requests[at]
         slots = returned(request)
         timed, most = (len(request.entries), request.rounds) if isinstance(request, Time) else (0, 0)
@@ -381,12 +369,12 @@ class Parser:
 
 
 def returned(request: Request) -> list[int]:
-    """The buffers whose contents come back with a result, in its order."""
+    """The buffers whose contents are returned with a result, in order."""
     return [i for i, buffer in enumerate(request.call.buffers) if buffer.access in (Access.OUT, Access.INOUT)]
 
 
 def _results(request: Request, outputs: int) -> int | None:
-    """How many times the outputs come; None where so many of them are no answer to this request."""
+    """How many sets of outputs were returned; None if this number does not match the request."""
     slots = returned(request)
     if not isinstance(request, Time):
         return 1 if outputs == len(slots) else None

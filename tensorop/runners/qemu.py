@@ -1,4 +1,4 @@
-"""QEMU's user mode: a foreign architecture's programs on this machine."""
+"""QEMU's user mode: runs another architecture's programs on this machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from tensorop.runners.base import Launch, Runner
 
 @dataclass(frozen=True)
 class Qemu(Runner):
-    """Runs programs of `arch` on an emulated core.
-
-    cpu: QEMU's -cpu string, with {vlen} (bits) where the core has one; vlen: the one used when none is asked for.
-    """
+    """Runs programs of `arch` on an emulated core."""
 
     arch: str
-    cpu: str = ""
-    vlen: int | None = None
+    cpu: str = ""  # QEMU's -cpu string, with {vlen} (bits) if the core has one
+    vlen: int | None = None  # bits, for launches without one
     name: str = "qemu"
     emulated = True
 
@@ -36,20 +33,22 @@ class Qemu(Runner):
         if launch.dynamic:
             out += ["-L", str(sysroot)]
         for key, value in launch.environment.items():
-            out += ["-E", f"{key}={value}"]  # beside QEMU's own environment, which the guest inherits and is empty
+            out += ["-E", f"{key}={value}"]  # the guest also inherits QEMU's own environment, which is empty
         jail = ",".join((str(plugin), *(f"{need.name.lower()}=on" for need in launch.needs if need.name)))
         return [*out, "-plugin", jail, *launch.plugin_args, *launch.argv]
 
     def lost(self, status: int, log: str) -> str | None:
         if status == -signal.SIGKILL:
             return "the emulator was killed from outside (out of memory?)"
-        # A guest's own abort is caught in the harness and comes back as a reply.
+        # The harness catches a guest's abort and sends it as a reply.
         return "the emulator itself failed" if status == -signal.SIGABRT else None
 
 
 @functools.lru_cache(maxsize=8)
 def _tools(arch: str, dynamic: bool, cache: Path) -> tuple[Path, Path | None, Path]:
-    """The emulator, the libraries of programs that load some, the jail: looked over once a process and cache, for a job
-    starts thousands of programs."""
+    """The emulator, the libraries of dynamic programs, and the jail.
+
+    They are looked up once per process and cache, since a job starts thousands of programs.
+    """
     sysroot = provision_qemu.sysroot(arch) if dynamic else None
     return provision_qemu.qemu(arch), sysroot, provision_qemu.jail()

@@ -1,4 +1,4 @@
-"""Calls in a harness: one process for many, a fresh one after each that died, an outcome for each call."""
+"""Calls in a harness: one process for many calls, a new one after each crash, an outcome for each call."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import Fault, Hello, Parser, Raw, Request, Status, TargetLibrary, Time
 
 _LOG = 4096
-_DOUBTS = 3  # how often a timing is made again that the clock here does not bear out
-_SLACK_NS, _BATCH_NS, _BYTE_NS = 5e6, 2e5, 10.0  # of a timing, of a batch, of a byte that it restores
-_NEAR_NS, _FAR_NS = 5e7, 4e8  # of a word to and fro
-_OURS = "tensorop"  # the calling interface of products, whose code opens no file
-_PATH = 256  # characters of a library's path, or a multiple
+_DOUBTS = 3  # most repeated timings that this machine's clock contradicts
+_SLACK_NS, _BATCH_NS, _BYTE_NS = 5e6, 2e5, 10.0  # allowed per timing, batch, restored byte
+_NEAR_NS, _FAR_NS = 5e7, 4e8  # allowed per report and answer
+_OURS = "tensorop"  # API of tensorop's products, whose code opens no file
+_PATH = 256  # a library's path is padded to a multiple of so many characters
 _FAULTS = {
     Fault.BEFORE: "touched memory before the start of buffer",
     Fault.AFTER: "touched memory past the end of buffer",
@@ -33,25 +33,20 @@ _FAULTS = {
 
 @dataclass(frozen=True)
 class Guest:
-    """How the harness is started, beyond the program: everything that may change a figure is here.
+    """How the harness starts: everything besides the program that may change a measurement."""
 
-    vlen: bits; libraries: for the dynamic harness; environment: all the program finds;
-    cpu: to stay on, -1 for any (its threads would stay there as well); threads: how many a call may use;
-    plugin_args: an emulator's instrumentation.
-    """
-
-    vlen: int | None = None
-    libraries: tuple[TargetLibrary, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    cpu: int = -1
-    threads: int = 1
-    plugin_args: tuple[str, ...] = ()
+    vlen: int | None = None  # bits
+    libraries: tuple[TargetLibrary, ...] = ()  # for the dynamic harness
+    environment: tuple[tuple[str, str], ...] = ()  # the program's whole environment
+    cpu: int = -1  # the processor to stay on, -1 for any; threads of the process stay there too
+    threads: int = 1  # maximum number of threads of a call
+    plugin_args: tuple[str, ...] = ()  # instrumentation of an emulator
 
     @property
     def needs(self) -> Need:
-        """What the jail leaves to the process: follows from what is in it, and nobody chooses it."""
+        """Permissions in the jail; they follow from the libraries and threads."""
         if any(library.api != _OURS for library in self.libraries):
-            return Need.THREADS | Need.READS  # other libraries load parts and start threads when they like
+            return Need.THREADS | Need.READS  # other libraries load parts and start threads at any time
         return Need.THREADS if self.threads > 1 else Need.NOTHING
 
 
@@ -66,13 +61,13 @@ def run(
 ) -> list[Reply]:
     """A reply to each request, in order.
 
-    timeout_s: for the start and for each single call. A call that ends its process says so in its reply, and those
-    after it run in a fresh one, until `give_up_after` processes have died: the rest are then not run and share the last
-    outcome's kind. Deadlines stretch with the target's `patience`.
-    A timing that the clock here does not bear out is made again, three times together.
-    A board that goes away is waited for; the calls it has not answered run again, and one that ends so twice while the
-    board is there is to blame itself.
-    Raises JobError when a library cannot be bound, MissingTool as the runner does, BoardError when a board stays away.
+    timeout_s: for the start and for each call; deadlines scale with the target's `patience`. If a call ends its
+    process, its reply has that failure, and later calls run in a new process. After `give_up_after` such processes the
+    remaining calls are not run: their replies have the last outcome's kind.
+    A timing that this machine's clock contradicts is repeated, at most three times in a run.
+    If the connection to a board is lost, `run` waits for the board and repeats the unanswered calls. A call that ends
+    so twice while the board answers counts as a crash.
+    Raises JobError if a library cannot be bound, MissingTool as the runner does, BoardError if a board stays away.
     """
     replies: list[Reply] = []
     deaths = doubts = 0
@@ -103,7 +98,7 @@ def run(
                 if given_up_at < len(replies):
                     given_up_at = len(replies)
                     continue
-                # The board is there, and the same call ended twice: ssh cannot tell that from a lost connection.
+                # The board answers, and the same call ended twice: ssh cannot distinguish that from a lost connection.
                 death = Outcome(Kind.CRASH, where, "ended twice without a word", ended.stderr[-_LOG:])
         if len(parser.replies) == len(left):
             break
@@ -120,16 +115,16 @@ def run(
 
 
 def hello(runner: Runner, program: Path, *, guest: Guest = Guest()) -> Hello | None:
-    """What a harness says of itself when nothing is asked of it; None when it does not start.
+    """The hello of a harness without requests; None if it does not start.
 
-    A `Hello` without `jailed` means that candidates run behind limits and the gates alone.
+    If `Hello.jailed` is false, only limits and gates confine candidates.
     """
     parser, _ = _once(runner, program, (), 20.0, guest)
     return parser.hello
 
 
 def weaknesses(runner: Runner, greeting: Hello | None) -> tuple[str, ...]:
-    """What is missing between candidates and the target, for the user to read once; empty when nothing is."""
+    """Messages for the user about missing protection between candidates and the target."""
     if greeting is None:
         return (f"the harness does not start on {runner.name}",)
     if greeting.jailed:
@@ -138,7 +133,10 @@ def weaknesses(runner: Runner, greeting: Hello | None) -> tuple[str, ...]:
 
 
 def _long(path: str) -> str:
-    """The same file by a path of one length: the loader keeps it on the heap, where it moves modelled cycles."""
+    """The same file by a path of fixed length.
+
+    The loader keeps the path on the heap, so its length changes modelled cycles.
+    """
     return "/" * (-len(path) % _PATH) + path if path.startswith("/") else path
 
 
@@ -147,7 +145,7 @@ def _once(
 ) -> tuple[Parser, process.Ended]:
     nonce = secrets.randbits(64)
     started: list[int] = []
-    # Under an emulator and behind ssh the process here is not the one that is timed.
+    # With an emulator or ssh, the local process is not the timed one.
     here_too = runner.here and guest.needs is Need.NOTHING
     parser = Parser(nonce, requests, lambda: counts.clocks(started[0] if here_too else None))
 
@@ -170,11 +168,11 @@ def _once(
 
     environment: Mapping[str, str] = dict(guest.environment)
     if any(library.api == _OURS for library in guest.libraries):
-        # Untold, a product asks how many processors there are and starts as many threads.
+        # By default a product starts as many threads as there are processors.
         environment = {"TENSOROP_NUM_THREADS": str(guest.threads), **environment}
     here = program.absolute()
     placed = runner.place(program)
-    # On this machine by its file's name alone: the length of a path moves the stack, and with it modelled cycles.
+    # On this machine by the file's name alone: the length of a path moves the stack and changes modelled cycles.
     placed = f"./{here.name}" if placed == str(here) else placed
     ended = confined.run(
         runner,
@@ -187,7 +185,7 @@ def _once(
     if parser.hello is not None and parser.hello.error:
         raise errors.JobError(f"a library cannot be called on the target: {parser.hello.error}")
     if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
-        # No candidate's code runs before the hello, so this says nothing of any candidate.
+        # No candidate's code runs before the hello, so no candidate caused this.
         raise errors.JobError(
             f"the harness did not start ({runner.name}, status {ended.status}): {ended.stderr.strip()[-500:]}",
             hint="tensorop doctor tests compiler, emulator and harness one by one",
@@ -196,13 +194,16 @@ def _once(
 
 
 def _lacks(raw: Raw, request: Time, runner: Runner) -> bool:
-    """Whether a timing says much less than passed here, or than its process ran, beside what is between its batches:
-    operands restored, results kept, caches flushed, words to and fro, and the wait for other threads."""
+    """Whether a timing reports much less time than passed here, or than its process ran.
+
+    The difference may include work between batches: restoring operands, keeping results, flushing caches, reports and
+    answers, and waiting for other threads.
+    """
     samples = sum(map(len, raw.samples))
     moved = sum(request.call.buffers[slot].data.nbytes for slot in protocol.returned(request))
     batches = 3 * samples + 2 * raw.words
     beside = _SLACK_NS + batches * (_BATCH_NS + _BYTE_NS * moved) + samples * request.flush_bytes
-    if raw.busy is not None:  # other programs do not count
+    if raw.busy is not None:  # processor time excludes other programs
         return 1e9 * raw.busy > 1.25 * (raw.timed + raw.reported_ns) + raw.apart + beside
     beside = 10 * beside + (_FAR_NS * runner.patience if runner.far else _NEAR_NS) * raw.words
     return 1e9 * raw.window > 3 * raw.spent + raw.rested + beside
@@ -270,7 +271,7 @@ def _by_signal(number: int, where: str, log: str) -> Outcome:
 
 
 def _death(runner: Runner, ended: process.Ended, where: str, timeout_s: float) -> Outcome:
-    """Why a process ended without a reply to a call."""
+    """The outcome of a process that ended without a reply to a call."""
     log = ended.stderr[-_LOG:]
     if ended.timed_out:
         return Outcome(Kind.TIMEOUT, where, f"did not return within {timeout_s:g} s", log)
@@ -279,6 +280,6 @@ def _death(runner: Runner, ended: process.Ended, where: str, timeout_s: float) -
         return Outcome(Kind.LOST, where, why, log)
     if ended.status < 0:
         return _by_signal(-ended.status, where, log)
-    if ended.status > 128:  # an emulator or a shell between us and the program
+    if ended.status > 128:  # from an emulator or a shell around the program
         return _by_signal(ended.status - 128, where, log)
     return Outcome(Kind.CRASH, where, f"the process ended with status {ended.status} before the call returned", log)

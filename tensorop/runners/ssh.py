@@ -1,4 +1,4 @@
-"""A board reached by ssh: what runs there is copied once, under a name made of its content."""
+"""Runs programs on a board over ssh; each file is copied once, under a name that contains its digest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tensorop.runners import process
 from tensorop.runners.base import Launch, Machine
 from tensorop.specs import files
 
-# No connection is shared: a program that never returns dies with its own (see harness.c), not with a master's.
+# Connections are not shared: a program that never returns ends with its own connection (see harness.c).
 _OPTIONS = tuple(
     word
     for option in (
@@ -31,7 +31,7 @@ _OPTIONS = tuple(
     for word in ("-o", option)
 )
 _LIMITED = 'ulimit -c 0; ulimit -v 8388608 2>/dev/null; exec "$0" "$@"'
-_BACK_S = 45.0  # how long a board that went away is waited for
+_BACK_S = 45.0  # how long to wait for a lost board
 _ASK_BYTES = _PROBE_BYTES = 1 << 20
 _LOGIN = (
     ("Permission denied", "it does not take this user's key; `ssh-copy-id HOST` brings yours there"),
@@ -47,19 +47,18 @@ _LOGIN = (
 
 @dataclass(frozen=True)
 class Ssh(Machine):
-    """Runs programs on `host` (as ssh spells it: user@host); options: further words for ssh, such as -p 2222.
+    """Runs programs on `host`.
 
-    processor: the one to measure on, -1 for any; patience: by how much slower than a desk machine the board and the
-    way to it are, so that deadlines hold. Both are found by asking the board (see tensorop.measure.boards.meet).
+    `tensorop.measure.boards.meet` finds `processor` and `patience` from the board's properties.
     """
 
-    host: str
-    options: tuple[str, ...] = ()
+    host: str  # as ssh expects it: user@host
+    options: tuple[str, ...] = ()  # further options of ssh, such as -p 2222
     folder: str = ".cache/tensorop"  # on the board, below the user's home
     name: str = "ssh"
     far = True
-    processor: int = -1
-    patience: float = 1.0
+    processor: int = -1  # the processor to measure on, -1 for any
+    patience: float = 1.0  # factor of deadlines: how much slower than a desktop the board and its connection are
     _placed: dict[tuple[Path, int], str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -80,12 +79,12 @@ class Ssh(Machine):
         return ["ssh", *_OPTIONS, *self.options, self.host, command]
 
     def shell(self, script: str, data: bytes | None = None, *, doing: str = "asking") -> str:
-        """stdout of a shell's commands on the board. data: their stdin; without it the script is read from there.
+        """stdout of shell commands on the board. data: their stdin; without it the shell reads the script from stdin.
 
-        Raises BoardError saying why it did not work.
+        Raises BoardError with the reason.
         """
         command, fed = "exec sh -s", script.encode()
-        if data is not None:  # whatever shell the user has there
+        if data is not None:  # independent of the user's shell there
             command, fed = f"exec sh -c {shlex.quote(script or 'true')}", data
         limit = 60 * self.patience + len(fed) / 100e3
         ended = process.run(self._ssh(command), timeout_s=limit, talk=process.Talk([fed]))
@@ -100,7 +99,7 @@ class Ssh(Machine):
         )
 
     def place(self, path: Path) -> str:
-        """Copies a program, or a folder of libraries, and returns its path there. Raises BoardError."""
+        """Copies a program or a folder of libraries to the board and returns its path there. Raises BoardError."""
         known = (path, path.stat().st_mtime_ns)
         if known not in self._placed:
             try:
@@ -115,7 +114,7 @@ class Ssh(Machine):
     def _file(self, path: Path) -> str:
         data = files.read(path, files.LIBRARY)
         name = shlex.quote(f"{self.folder}/{path.name}-{hashlib.sha256(data).hexdigest()[:16]}")
-        # Candidates are new nearly always, so that asking first would only cost a connection.
+        # Nearly all candidates are new, so a check would only cost a connection.
         if len(data) > _ASK_BYTES and (remote := self.shell(_there(name), b"").strip()):
             return remote
         receive = f"cd && mkdir -p {shlex.quote(self.folder)} && {{ cat > {name}.$$; {_whole(name, len(data))}; }}"
@@ -140,12 +139,12 @@ class Ssh(Machine):
         return self.shell(receive, data, doing=f"copying {path.name} to").strip()
 
     def prune(self) -> None:
-        """Removes candidates of earlier jobs, of which a search leaves hundreds. Raises BoardError."""
+        """Removes candidates of earlier jobs (a search leaves hundreds). Raises BoardError."""
         folder = shlex.quote(self.folder)
         self.shell(f"cd && [ ! -d {folder} ] || find {folder} -name 'candidate-*' -mmin +240 -exec rm -f {{}} +", b"")
 
     def back(self) -> bool:
-        """Waits until a board that went away answers again; False when it stays away."""
+        """Waits until a lost board answers again; False if it does not."""
         deadline = time.monotonic() + _BACK_S
         while True:
             try:
@@ -157,7 +156,7 @@ class Ssh(Machine):
                 waiting.pause(2.0)
 
     def command(self, launch: Launch) -> list[str]:
-        # The program closes its own jail; these limits hold on kernels that have none.
+        # The program closes its own jail; these limits also hold on kernels without one.
         words = ["env", "-i", *(f"{k}={v}" for k, v in launch.environment.items()), *launch.argv]
         return self._ssh("exec " + shlex.join(["sh", "-c", _LIMITED, *words]))
 
@@ -165,26 +164,26 @@ class Ssh(Machine):
         return None
 
     def lost(self, status: int, log: str) -> str | None:
-        # ssh's own failures end with 255, and so do programs that a signal ends: the harness catches those it can.
+        # ssh returns 255 for its own failures and for programs ended by a signal; the harness catches most signals.
         return f"the connection to {self.host} was lost" if status == 255 else None
 
 
 def board(address: str) -> Ssh:
-    """The board behind [user@]host[:port]. Raises UsageError for other words."""
+    """The board at [user@]host[:port]. Raises UsageError for an invalid address."""
     host, _, port = address.rstrip("/").partition(":")
-    # A host that begins with a dash would be read by ssh as an option.
+    # ssh would read a host with a leading dash as an option.
     if not host or host.startswith("-") or (port and not port.isdigit()):
         raise errors.UsageError(f"'ssh://{address}' names no board", hint="expected ssh://[user@]host[:port]")
     return Ssh(host, ("-p", port) if port else ())
 
 
 def _there(name: str) -> str:
-    """Its whole path where it exists, else nothing."""
+    """A shell command that prints the absolute path of `name` if it exists."""
     return f"cd && if [ -e {name} ]; then readlink -f {name}; fi"
 
 
 def _whole(name: str, size: int) -> str:
-    """Puts a received file in its place when all of it came, else nothing stays of it."""
+    """A shell command that puts a received file in place if it is complete, and removes it otherwise."""
     return (
         f'[ "$(wc -c < {name}.$$)" -eq {size} ] && chmod +x {name}.$$ && mv {name}.$$ {name} && readlink -f {name} '
         f"|| {{ rm -f {name}.$$; exit 1; }}"
