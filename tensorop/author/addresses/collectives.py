@@ -17,6 +17,15 @@ from tensorop.author.gate import Guard
 from tensorop.model.primitive import Collective
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
+# Of one thread's call, over its arguments; beside those of docs/reference/template.md, of an operator's pointers:
+#   holds(ld % 8 == 0)         each call must be shown to satisfy it
+#   reads(p + 8192 * i, n, 1)  a computed place; no access where an extent is 0 or less
+#   writes(to, size(map), 1)   as many elements as a box of the tensor map's operand
+#   shared(p), outside(p)      p must be the block's shared memory; must be an operand's memory
+#   aligned(p, 128)            p must be a multiple of 128 bytes, counted from what the operator gives
+#   sets(x)                    the local x needs no value before the call
+#   gives(0, 7), counts(128)   the result is in 0..7; is the number of one of 128 threads
+#   points(p)                  the result is p, of the type that the primitive returns
 _SENTENCES = (
     "holds", "counts", "reads", "writes", "shared", "outside", "aligned", "paces", "steps", "sets", "gives", "points",
 )  # fmt: skip
