@@ -22,6 +22,7 @@ _PREFIX_FOLDERS = ("include", "lib", "share")
 _OF_RUNS = tuple(
     f"{SHARE}/{name}" for name in ("journal.jsonl", "bench.json", "report.html", "report.json", "kits.json")
 )
+_OF_BENCH = f"{SHARE}/threads.json"  # measured by `bench --threads 1,2`, of this library alone: not kept beside a newer
 MOST_NAME, MOST_PATH = 200, 3000  # bytes: the longest names below a product's folder still fit
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 
@@ -190,7 +191,7 @@ def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
     """A folder that is somebody's /usr/local must not be replaced by a product."""
     if folder.exists() and not folder.is_dir():
         raise errors.JobError(f"{folder} is a file", hint="give another --out")
-    known = {*files, *_OF_RUNS, MANIFEST}
+    known = {*files, *_OF_RUNS, _OF_BENCH, MANIFEST}
     with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
         known |= set(jsontext.loads(reading.read(folder / MANIFEST, reading.JSON))["files"])
     for top in _PREFIX_FOLDERS:

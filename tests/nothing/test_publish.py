@@ -12,6 +12,7 @@ import pytest
 from tensorop.errors import JobError
 from tensorop.package import publish
 from tensorop.package.product import MANIFEST, Product
+from tensorop.report import threads
 
 
 def _product(text: str = "one", *more: str) -> Product:
@@ -54,6 +55,14 @@ def test_a_newer_product_replaces_the_old_one_whole_and_keeps_the_run(tmp_path: 
     assert not (folder / "lib/gone.a").exists()
     assert (folder / "work/lock").read_text() == "held"
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_newer_product_replaces_what_bench_measured_of_the_old_one(tmp_path: Path) -> None:
+    _put(tmp_path / "out", _product("one"))
+    measured = tmp_path / "out" / threads.KEPT
+    measured.write_text("{}")
+    _put(tmp_path / "out", _product("two"))
+    assert not measured.exists()
 
 
 def test_what_others_put_into_the_prefix_is_not_replaced(tmp_path: Path) -> None:
