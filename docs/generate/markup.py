@@ -13,7 +13,19 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    return re.sub(r"(?<!\\)\|", r"\\|", re.sub(r"\s+", " ", text).strip())
+    return re.sub(r"(?<!\\)\|", r"\\|", named(re.sub(r"\s+", " ", text).strip()))
+
+
+NAMES = r"[A-Z]\w+Error|MissingTool|UserWarning"
+
+
+def named(text: str) -> str:
+    """A help text with its options, variables and errors as code, and links in place of the names of pages."""
+    parts = re.split(r"(`[^`]*`|\[[^\]]*\]\([^)]*\))", text)
+    for at in range(0, len(parts), 2):
+        parts[at] = re.sub(rf"(?<![\w-])(--[a-z][a-z-]*|(?:TENSOROP|OPENAI)_[A-Z_]+|{NAMES})", r"`\1`", parts[at])
+        parts[at] = re.sub(r"docs/([\w-]+)/([\w-]+)\.md", r"[\2](../\1/\2.md)", parts[at])
+    return "".join(parts)
 
 
 def code(text: str) -> str:

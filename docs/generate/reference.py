@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 from json_pages import bench_page, journal_page, manifest_page, typed
-from markup import code, fenced, first, page, sentence, table, wrapped
+from markup import code, fenced, first, named, page, sentence, table, wrapped
 
 import tensorop
 from tensorop import errors, events, paths, settings, tuning
@@ -235,7 +235,8 @@ def _docstring(text: str) -> str:
             out.append(f"  {line.strip()}")
         else:
             out.append(line)
-    return "\n".join(line for line in out if line is not None) + "\n"
+    parts = re.split(r"\n{2,}", named("\n".join(line for line in out if line is not None)))
+    return "\n\n".join(part if part.startswith("- ") else wrapped(part) for part in parts) + "\n"
 
 
 def _nested(path: Path, name: str) -> ast.FunctionDef:
