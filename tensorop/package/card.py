@@ -1,4 +1,4 @@
-"""The provenance card: JSON inside the library, found by the line before it."""
+"""The provenance card: JSON inside a library, behind a marker line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorop.model.winner import DtypeRecord
 from tensorop.package import loadable
 from tensorop.specs import files, jsontext
 
-# Split, so that a program that holds this module holds no card.
+# Split, so that a program that contains this module contains no card.
 MARKER = "\x7fTENSOROP" + "-CARD-1\n"
 _LINE = 96
 
@@ -41,12 +41,12 @@ class Card(TypedDict):
 
 
 def text(card: Card) -> str:
-    """The JSON of a card: sorted keys, ASCII, so that the same facts are the same bytes."""
+    """The JSON of a card, with sorted keys and in ASCII, so that equal facts give equal bytes."""
     return json.dumps(card, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
 
 
 def literal(provenance: str) -> str:
-    """A C string literal of marker and JSON, one line of the source each 96 characters."""
+    """A C string literal of marker and JSON, with 96 characters per source line."""
     whole = MARKER + provenance
     pieces = [whole[i : i + _LINE] for i in range(0, len(whole), _LINE)]
     return "\n".join(map(quoted, pieces))
@@ -70,7 +70,8 @@ def quoted(piece: str) -> str:
 def read_card(library: Path) -> Card:
     """The card of a .so or .a, whatever its architecture.
 
-    Raises UsageError when the file cannot be read or holds no card, JobError when the card is damaged or the file cut.
+    Raises UsageError if the file cannot be read or has no card, JobError if the card is damaged or the file is
+    truncated.
     """
     try:
         data = files.read(library, files.LIBRARY)

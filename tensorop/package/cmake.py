@@ -1,4 +1,4 @@
-"""How other builds find a product, by CMake or pkg-config, and the project that builds it from its sources."""
+"""Files for CMake and pkg-config that find a product, and the CMake project that builds it from its sources."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SLOT = re.compile(r"@([A-Z_]+)@")
 
 
 def component(library: str) -> str:
-    """A library's name behind TensorOp::."""
+    """The name of a library's CMake component, TensorOp::NAME."""
     return library.removeprefix("tensorop_")
 
 
 def fill(template: str, values: dict[str, str]) -> str:
-    """A file of cmake/ with its @SLOTS@ filled; a slot without a value is a KeyError."""
+    """A file of cmake/ with its @SLOTS@ filled. Raises KeyError for a slot without a value."""
     text = (paths.builtin_dir("cmake") / template).read_text(encoding="utf-8")
     return _SLOT.sub(lambda slot: values[slot[1]], text)
 
 
 def package_files(sources: Sources, platform: Platform) -> dict[str, str]:
-    """What find_package(TensorOp) reads: file name -> text."""
+    """The files of find_package(TensorOp): file name -> text."""
     values = _values(sources, platform)
     names = ("TensorOpConfig.cmake", "TensorOpConfigVersion.cmake")
     generate = paths.builtin_dir("cmake") / "TensorOpGenerate.cmake"
@@ -37,7 +37,7 @@ def package_files(sources: Sources, platform: Platform) -> dict[str, str]:
 
 
 def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgconfig: Sequence[str]) -> str:
-    """CMakeLists.txt of the source folder. headers: the intrinsics' headers the compiler must have."""
+    """CMakeLists.txt of the source folder. headers: headers of intrinsics that the compiler must have."""
     units = [unit for library in sources.libraries for unit in library.units]
     spellings, llvm = isa_flags(platform)
     libraries = "".join(fill("Library.cmake.in", _library(library)) for library in sources.libraries)
@@ -59,10 +59,10 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
 
 
 def pkgconfig_files(sources: Sources, platform: Platform) -> dict[str, str]:
-    """Two pkg-config files a library, relocatable with the prefix they are in: file name -> text.
+    """Two pkg-config files per library, relocatable with their prefix: file name -> text.
 
     pkg-config takes the first file of a name, whatever the architecture of its library. So each library has a second
-    name with its architecture, `LIBRARY-ARCH`, which finds the right prefix in any order of prefixes.
+    name with its architecture, `LIBRARY-ARCH`, which is found in any order of prefixes.
     """
     return {
         f"{library.name}{suffix}.pc": fill(
@@ -83,7 +83,7 @@ def pkgconfig_files(sources: Sources, platform: Platform) -> dict[str, str]:
 
 
 def isa_flags(platform: Platform) -> tuple[list[str], list[str]]:
-    """How compilers are asked for the ISA: spellings to try (GCC's and Clang's first), and LLVM's own options."""
+    """Compiler flags for the ISA: spellings to try (GCC's and Clang's first), and LLVM's own options."""
     spellings: list[str] = []
     llvm: list[str] = []
     flags = iter(platform.compiler.arch_flags)
@@ -96,7 +96,10 @@ def isa_flags(platform: Platform) -> tuple[list[str], list[str]]:
 
 
 def _gnu(arch: str, cpu: str) -> str:
-    """zig writes features behind the name of a CPU, with underscores; the others have -march."""
+    """The flag of GCC and Clang for a CPU in zig's spelling.
+
+    zig appends features to the CPU's name, with underscores; the others have -march.
+    """
     of = architecture(arch)
     base, march = of.baseline
     if not march or not cpu.startswith(base):

@@ -1,4 +1,4 @@
-"""The C of a product to its libraries: shared, with a SONAME and public names only, and static."""
+"""Builds a product's libraries from its C: shared, with a SONAME and only public names, and static."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIC = ("-g0", "-fPIC", "-fvisibility=hidden")
 
 @dataclass(frozen=True)
 class Member:
-    """An object of a library under a name of its own, e.g. dispatch_f32.o."""
+    """An object of a library under its own name, e.g. dispatch_f32.o."""
 
     name: str
     artifact: Artifact
@@ -38,10 +38,10 @@ class Member:
 
 @dataclass(frozen=True)
 class LibraryFacts:
-    """What a built library says of itself: names that it exports, libraries that it needs."""
+    """Properties read from a built library."""
 
-    exports: frozenset[str]
-    needed: tuple[str, ...]
+    exports: frozenset[str]  # exported names
+    needed: tuple[str, ...]  # names of needed libraries
 
 
 def compile_member(
@@ -52,9 +52,9 @@ def compile_member(
     arch_flags: tuple[str, ...] | None = None,
     work: Path | None = None,
 ) -> Member | Outcome:
-    """One source of a product, position-independent, its names hidden unless it says otherwise.
+    """Compiles one source of a product, position-independent, with hidden names unless the source exports them.
 
-    arch_flags: in place of the platform's, for what must run before the CPU is known. Outcomes as compile_source.
+    arch_flags: replace the platform's, for code that must run before the CPU is known. Outcomes as compile_source.
     """
     c = platform.compiler
     flags = ("-target", c.shared_target, *LEAN, *(c.arch_flags if arch_flags is None else arch_flags), *c.flags, *_PIC)
@@ -64,12 +64,12 @@ def compile_member(
 
 @dataclass(frozen=True)
 class SharedLibrary:
-    """What a shared library is called, and what it shows."""
+    """The names of a shared library, and its dependencies."""
 
     file: str
     soname: str
-    exports: Collection[str]  # the only names that are visible, whatever the sources say
-    over: Sequence[Artifact] = ()  # libraries it is linked with and finds in its own folder at run time
+    exports: Collection[str]  # the only visible names, whatever the sources export
+    over: Sequence[Artifact] = ()  # libraries that it links and finds in its own folder at run time
 
 
 def shared_library(
@@ -77,7 +77,7 @@ def shared_library(
 ) -> Artifact | Outcome:
     """Links a shared library. The same members give the same bits.
 
-    Outcome: COMPILE with the linker's words (a name is undefined), TIMEOUT.
+    Outcome: COMPILE with the linker's output (e.g. an undefined name), TIMEOUT.
     """
     target, file, over = platform.compiler.shared_target, library.file, library.over
     key = _key(members, target, file, library.soname, sorted(library.exports), [a.key for a in over])
@@ -102,7 +102,7 @@ def shared_library(
 
 
 def static_archive(members: Sequence[Member], *, file: str, work: Path | None = None) -> Artifact | Outcome:
-    """The same objects as an archive without times, owners or paths in it."""
+    """Archives the same objects without times, owners or paths."""
 
     def fill(folder: Path) -> BuildLog | Outcome:
         argv = tool.ar("rcsD", file, *_gather(members, folder))
@@ -116,7 +116,7 @@ def _key(members: Sequence[Member], *more: object) -> str:
 
 
 def _gather(members: Sequence[Member], folder: Path) -> list[str]:
-    """Copies the objects under their own names, which archives and links then carry instead of this machine's paths."""
+    """Copies the objects under their own names, so that archives and libraries contain these and not local paths."""
     names = [m.name for m in members]
     if len(set(names)) != len(names):
         raise ValueError(f"two objects of one library share a name: {names}")
@@ -127,20 +127,20 @@ def _gather(members: Sequence[Member], folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """One library in both forms. `shared` carries `soname`."""
+    """One library in both forms."""
 
     name: str
-    soname: str
+    soname: str  # of `shared`
     shared: Artifact
     archive: Artifact
 
 
 def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[BuiltLibrary, ...]:
-    """Compiles and links everything, in the order of the sources; from the cache what was built before.
+    """Compiles and links all libraries, in the order of the sources; the cache supplies earlier builds.
 
-    The machine code of every object is read, of a kernel as a candidate's is. Raises JobError with the compiler's words
-    when a file does not compile, or with the gate's: winners were built before, so this is a fault of the product's own
-    templates or of the machine. MissingTool without a compiler or a disassembler.
+    The gate checks the machine code of every object; kernels follow the same rules as candidates. Raises JobError with
+    the output of the compiler or the gate: winners were built before, so the product's own templates or the machine are
+    at fault. Raises MissingTool without a compiler or a disassembler.
     """
     built: dict[str, BuiltLibrary] = {}
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
@@ -185,13 +185,13 @@ def _whole(built: T | Outcome, name: str) -> T:
 
 
 def facts(path: Path) -> LibraryFacts:
-    """Reads a shared library. Raises ELFError, OSError for what is none."""
+    """Reads a shared library. Raises ELFError or OSError for another file."""
     needed: list[str] = []
     exports: set[str] = set()
     with files.opened(path, files.LIBRARY) as stream:
         for section in ELFFile(stream).iter_sections():
             if isinstance(section, DynamicSection):
-                tags: list[Any] = list(section.iter_tags("DT_NEEDED"))  # their attributes are those of their kind
+                tags: list[Any] = list(section.iter_tags("DT_NEEDED"))  # attributes depend on the kind
                 needed += [tag.needed for tag in tags]
             elif isinstance(section, SymbolTableSection) and section.name == ".dynsym":
                 exports |= {

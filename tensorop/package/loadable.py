@@ -1,6 +1,6 @@
-"""Whether the files of a product are whole, and fit to be loaded and linked: read before anything of them runs.
+"""Checks the files of a product before anything in them runs: they are complete, and safe to load and link.
 
-A loader maps a library that was cut, and the process ends by SIGBUS.
+If a loader maps a truncated library, the process ends by SIGBUS.
 """
 
 from __future__ import annotations
@@ -26,25 +26,28 @@ _HINT = "do not load it; make the product again, or take it from somebody whose 
 
 
 def soname(name: str) -> str:
-    """What programs linked to a library ask the loader for."""
+    """The SONAME of a library, which linked programs request from the loader."""
     return f"lib{name}.so.{SONAME_MAJOR}"
 
 
 def machine(library: Path) -> str:
-    """The architecture of an ELF file, in our spelling where we have one. Raises UsageError for another file."""
+    """The architecture of an ELF file, in tensorop's spelling if it is known. Raises UsageError for another file."""
     try:
         with files.opened(library, files.LIBRARY) as stream:
             name = str(ELFFile(stream)["e_machine"])
     except OSError as error:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
-    except Exception as error:  # whatever the reader makes of bytes that are no ELF
+    except Exception as error:  # the reader raises various errors for other bytes
         raise UsageError(f"{library} is no shared library: {error or type(error).__name__}") from None
     known = of_elf(name)
     return known.name if known else name
 
 
 def require_uncut(library: Path) -> None:
-    """Raises JobError where an ELF file ends before what it says it holds; says nothing of another file."""
+    """Raises JobError if an ELF file is truncated, UsageError if it cannot be read.
+
+    Other files pass.
+    """
     try:
         data = files.read(library, files.LIBRARY)
     except OSError as error:
@@ -53,9 +56,9 @@ def require_uncut(library: Path) -> None:
         return
     try:
         _uncut(ELFFile(io.BytesIO(data)), len(data))
-    except (ELFParseError, ValueError) as error:  # ValueError: a place before the file's beginning, too
+    except (ELFParseError, ValueError) as error:  # ValueError: also for an offset before the file's start
         raise _damaged(library, error) from None
-    except Exception:  # whatever the reader makes of bytes that only begin as an ELF file does
+    except Exception:  # various errors, for bytes that only begin like an ELF file
         return
 
 
@@ -82,16 +85,17 @@ def require_whole(library: Path) -> None:
             _uncut(elf, library.stat().st_size)
     except OSError as error:
         raise JobError(f"{library} cannot be loaded: {error.strerror or error}", hint="make it again") from None
-    except Exception as error:  # whatever the reader makes of bytes that are no ELF
+    except Exception as error:  # the reader raises various errors for other bytes
         raise _damaged(library, error) from None
 
 
 def require(library: Path, operator: Operator, more: Collection[str] = (), *, whole: bool) -> None:
-    """Raises JobError where a library of the operator, or one of its product that a loader brings with it, runs code
-    when it is loaded, binds to names or libraries that none of its parts needs, or exports others than a product of it
-    has. MissingTool without a disassembler.
+    """Raises JobError if an operator's library, or a library of its product that a loader brings, is unsafe to load.
 
-    more: what it may call beside that; whole: so are all libraries and archives of the product that it lies in.
+    A library is unsafe if loading it runs code, if it binds names or libraries that none of its parts needs, or if it
+    exports names that its product does not have. Raises MissingTool without a disassembler.
+
+    more: further names that it may call; whole: checks all libraries and archives of its product too.
     """
     spec = products.load(operator)
     exports = {*products.NAMES, *(name for one in spec.libraries.values() for of in one.names.values() for name in of)}
@@ -110,7 +114,7 @@ def require(library: Path, operator: Operator, more: Collection[str] = (), *, wh
 
 
 def _another(loaded: Path, linked: Path) -> str | None:
-    """Programs are linked with one of two names, and load the other."""
+    """Why the file that programs load is not the file that they are linked with; None if it is."""
     same = files.read(loaded, files.LIBRARY) == files.read(linked, files.LIBRARY)
     return None if same else f"it is another file than {linked.name}, which is judged and linked"
 
@@ -122,7 +126,7 @@ def _refuse(path: Path, look: Callable[[], str | None]) -> None:
         raise
     except OSError as error:
         raise JobError(f"{path} cannot be read: {error.strerror or error}", hint="make the product again") from None
-    except Exception as error:  # whatever the reader makes of bytes that are no library
+    except Exception as error:  # the reader raises various errors for other bytes
         raise JobError(
             f"{path} cannot be read: {error or type(error).__name__}", hint="make the product again"
         ) from None

@@ -1,6 +1,6 @@
-"""What a product is and where it comes from, as JSON: no times and no paths, so the same journal gives the same bits.
+"""A product's provenance as JSON, without times and paths, so that the same journal gives the same bits.
 
-Of a product made with plug-ins it has the folders of these, as they were given (see plugin_record.py).
+If a product was made with plug-ins, its manifest has their folders as the user gave them (see plugin_record.py).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tensorop.package.card import Card
 from tensorop.package.sources import OperatorPart
 
 CARD_SCHEMA, SCHEMA = 1, 2
-_OF_OPERATOR = ("operator", "dtypes", "facts")  # what a card has of its own
+_OF_OPERATOR = ("operator", "dtypes", "facts")  # keys of a card that depend on the operator
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
 
 
 def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, str]) -> Card:
-    """What the card inside an operator's library says.
+    """The card of an operator's library.
 
-    texts: the ids of the kernels' texts as they were judged (see sources.text_ids).
+    texts: ids of the kernels' texts as they were judged (see sources.text_ids).
     """
     floor = _FLOOR.search(platform.compiler.shared_target)
     return {
@@ -55,8 +55,10 @@ def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, s
 
 
 def manifest(cards: Sequence[tuple[OperatorPart, Card]], more: Mapping[str, object], files: Mapping[str, bytes]) -> str:
-    """What the cards say alike, and by operator the rest of each, with the ids of variants and their kernels, which are
-    no bytes of a library; the digest of each file of the product. more: further keys."""
+    """The manifest of a product: keys that all cards share, the other keys by operator, and the digest of each file.
+
+    It also has the ids of variants and kernels, which are not in a library. more: further keys.
+    """
     operators = {
         part.operator.name: {
             "facts": card["facts"],
@@ -70,8 +72,7 @@ def manifest(cards: Sequence[tuple[OperatorPart, Card]], more: Mapping[str, obje
 def document(
     card: Card, operators: Mapping[str, object], more: Mapping[str, object], files: Mapping[str, bytes]
 ) -> str:
-    """A manifest: what a card says of no one operator, what there is to say of each, further keys, and the digests of
-    the product's files."""
+    """A manifest from the shared keys of a card, an entry per operator, further keys, and the product's files."""
     common = {name: value for name, value in card.items() if name not in _OF_OPERATOR}
     digests = {name: f"sha256:{hashlib.sha256(data).hexdigest()}" for name, data in files.items()}
     whole = {

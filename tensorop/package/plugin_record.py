@@ -1,8 +1,7 @@
-"""What a manifest says of plug-ins: the folders a product was made with, and its platform, which travels in it.
+"""The plug-ins in a manifest: the folders a product was made with, and its platform as YAML.
 
-A manifest may be anybody's text. The folders that it names are shown in a message, to whoever opens the product without
-them; nothing here reads or loads one. The platform is YAML, held against its schema, so that the product can be judged
-later.
+A manifest may be untrusted text. If a product is opened without its plug-ins, a message shows the folders; nothing here
+reads or loads them. The platform is checked against its schema, so that the product can be judged later.
 """
 
 from __future__ import annotations
@@ -32,8 +31,10 @@ _LONGEST = 300  # characters of a folder's name that a message shows
 
 
 def folders(job: Job, operator: Operator, platform: Platform, backend: str) -> dict[str, dict[str, str]]:
-    """What the manifest gains: each plug-in that the product was made with, as `templates/NAME`, with its folder as the
-    user gave it."""
+    """The manifest's entry of plug-ins: each that the product uses, as `templates/NAME`, with its folder.
+
+    The folder is as the user gave it.
+    """
     wanted = {
         "templates": (operator.name, *(folder.name for folder in operator.uses)),
         "platforms": platform.lineage,
@@ -49,15 +50,15 @@ def folders(job: Job, operator: Operator, platform: Platform, backend: str) -> d
 
 
 def kept(manifest: Mapping[str, object]) -> dict[str, object]:
-    """What a manifest says of plug-in folders, for that of the same product made again."""
+    """The plug-in folders in a manifest, for the manifest of the same product made again."""
     return {FOLDERS: manifest[FOLDERS]} if FOLDERS in manifest else {}
 
 
 @contextlib.contextmanager
 def explained(manifest: Path | None, plugins: tuple[Path, ...]) -> Iterator[None]:
-    """Within it, an error about a name that no plug-in folder has says which folder the product was made with.
+    """Adds the product's recorded plug-in folder to an error about a name that no plug-in folder has.
 
-    manifest: the product's, None for a library outside of a product.
+    manifest: the product's; None for a library outside of a product.
     """
     try:
         yield
@@ -93,18 +94,18 @@ def _found(plugin: str, plugins: tuple[Path, ...]) -> bool:
 
 
 def _recorded(manifest: Path | None) -> dict[str, str]:
-    """What a manifest says, as text that may be shown; {} where it says nothing of the kind."""
+    """The plug-in folders in a manifest as printable text; {} if it has none."""
     try:
         named = {} if manifest is None else jsontext.loads(files.read(manifest, files.JSON)).get(FOLDERS, {})
         found = [(name, folder) for name, folder in named.items() if isinstance(folder, str) and folder]
     except (OSError, ValueError, AttributeError):
-        return {}  # who needs the manifest says what is wrong with it
+        return {}  # code that needs the manifest reports its faults
     kinds = paths.PLUGIN_KINDS
     return {name: one_line(folder, _LONGEST) for name, folder in found if name.partition("/")[0] in kinds}
 
 
 def carried(platform: Platform) -> dict[str, dict[str, str]]:
-    """What the manifest gains: the platform as one whole file, and primitive sets that are not ours; by file name."""
+    """The manifest's entry with the files of a platform and primitive sets that come from plug-ins, by file name."""
     own = {f"platforms/{platform.name}.yaml": platform.whole}
     own |= {f"primitives/{one.name}.yaml": one.whole for one in platform.primitives}
     documents = {name: whole for name, whole in own.items() if whole}
@@ -112,14 +113,14 @@ def carried(platform: Platform) -> dict[str, dict[str, str]]:
 
 
 def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The plug-in folders a product is judged with: the user's own, then one with what its manifest carries.
+    """The plug-in folders to judge a product with: the user's, then one with the files in its manifest.
 
-    Only YAML comes out of a manifest, held against its schema; no Python. Raises SpecError naming the manifest.
+    Only YAML that matches its schema is taken from a manifest, never Python. Raises SpecError that names the manifest.
     """
     try:
         documents = jsontext.loads(files.read(manifest, files.JSON)).get(CARRIED)
     except (OSError, ValueError, AttributeError):
-        return plugins  # who needs the manifest says what is wrong with it
+        return plugins  # code that needs the manifest reports its faults
     if documents is None:
         return plugins
     _check(documents, manifest)
@@ -152,7 +153,7 @@ def _check(documents: Any, manifest: Path) -> None:
 
 
 def _unpacked(documents: Mapping[str, str]) -> Path:
-    """A plug-in folder in the cache, named by what it holds."""
+    """A plug-in folder in the cache, named by the digest of its contents."""
     digest = hashlib.sha256(json.dumps(dict(documents), sort_keys=True).encode()).hexdigest()[:24]
     root = paths.cache_dir("carried", digest)
     for name, text in documents.items():

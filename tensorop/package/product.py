@@ -1,4 +1,4 @@
-"""Winners to everything a product's folder holds, in memory."""
+"""Makes all files of a product in memory, from the winners."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MANIFEST = f"{SHARE}/manifest.json"
 
 @dataclass(frozen=True)
 class Product:
-    """Paths below the prefix: `files` with their bytes, `links` (symbolic) with the name they point to."""
+    """The files and links of a product, by their path below the prefix."""
 
     files: Mapping[str, bytes]
-    links: Mapping[str, str]
+    links: Mapping[str, str]  # symbolic links with their targets' names
     library: str  # the first operator's shared library, without version numbers
 
 
 def product(platform: Platform, parts: Sequence[OperatorPart], *, jobs: int = 2) -> Product:
-    """One or several operators' libraries with all that belongs to them; the same arguments give the same bits.
+    """The libraries of one or several operators, with all files of a product. The same arguments give the same bits.
 
-    Raises render.RenderError (a template or template is wrong), JobError (it does not build, two operators bring the
-    same name), MissingTool (no compiler).
+    Raises render.RenderError (a template is wrong), JobError (it does not build, two operators bring the same name),
+    MissingTool (no compiler).
     """
     cards = [(part, manifest.provenance(part, platform, text_ids(part, platform))) for part in parts]
     text = together({part.operator.name: sources(part, platform, card.text(origin)) for part, origin in cards})
@@ -61,7 +61,7 @@ def _source_files(text: Sources) -> dict[str, str]:
 
 
 def licence() -> str:
-    """tensorop's own: what it generates is under the same."""
+    """The text of tensorop's license, which also covers the generated C."""
     beside = paths.builtin_dir("cmake").parent / "LICENSE"
     if beside.is_file():
         return beside.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A product into its folder: assembled beside it, then there by one rename."""
+"""Puts a product into its folder: assembles it beside the folder, then swaps the two by one rename."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tensorop.specs import files as reading
 from tensorop.specs import jsontext
 
 _PREFIX_FOLDERS = ("include", "lib", "share")
-# What a run writes below share/tensorop beside the product.
+# Files that a run writes below share/tensorop beside the product.
 _OF_RUNS = tuple(
     f"{SHARE}/{name}" for name in ("journal.jsonl", "bench.json", "report.html", "report.json", "kits.json")
 )
-_OF_BENCH = f"{SHARE}/threads.json"  # measured by `bench --threads 1,2`, of this library alone: not kept beside a newer
-MOST_NAME, MOST_PATH = 200, 3000  # bytes: the longest names below a product's folder still fit
+_OF_BENCH = f"{SHARE}/threads.json"  # `bench --threads 1,2` measures this library, so a newer one does not keep it
+MOST_NAME, MOST_PATH = 200, 3000  # bytes, so that the longest names below a product's folder still fit
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 
 
 @dataclass(frozen=True)
 class Staged:
-    """A whole product in a folder beside its place: `folder` is used like the finished one, to test it."""
+    """A complete product in a folder beside its final place. `folder` can be tested like the final one."""
 
     product: Product
     folder: Path
@@ -41,12 +41,12 @@ class Staged:
 
 
 def stage(product: Product, folder: Path) -> Staged:
-    """Assembles the product beside `folder`, in the place of one staged there before.
+    """Assembles the product beside `folder`, and replaces one that was staged there before.
 
-    Raises JobError when `folder` holds files that tensorop did not write in include/, lib/ or share/, when the folder
-    it is in cannot be written or the disk is full; nothing is left half-written then.
+    Raises JobError if include/, lib/ or share/ of `folder` hold files that tensorop did not write, if the parent folder
+    cannot be written, or if the disk is full. It then removes the half-written product.
     """
-    folder = folder.resolve()  # behind a link, which stays one
+    folder = folder.resolve()  # a symbolic link stays in place
     _refuse_foreign(folder, product.files)
     scratch = scratch_of(folder)
     try:
@@ -64,7 +64,7 @@ def stage(product: Product, folder: Path) -> Staged:
 
 
 def scratch_of(folder: Path) -> Path:
-    """Where a product for `folder` is assembled."""
+    """The folder in which a product for `folder` is assembled."""
     place = folder.resolve()
     return place.with_name(f".{place.name}.staged")
 
@@ -77,11 +77,11 @@ def publish(
     results: Mapping[str, object] | None = None,
     more: Mapping[str, object] | None = None,
 ) -> Path:
-    """Puts a staged product at `folder`; returns it. Whoever looks sees the old product or the new one, never a part.
+    """Puts a staged product at `folder` and returns the path. Readers see the old product or the new one, never a mix.
 
     extra: further files by their path below the folder, e.g. the report; results: JSON values for the manifest's
-    `results`, e.g. verdicts; more: further keys of the manifest. The journal, and whatever is in the folder outside of
-    include/, lib/ and share/, stay.
+    `results`, e.g. verdicts; more: further keys of the manifest. The journal stays, and so does everything outside of
+    include/, lib/ and share/.
     Raises JobError as `stage` does; the old product is unchanged then.
     """
     asked, folder = folder.absolute(), folder.resolve()
@@ -103,7 +103,7 @@ def publish(
 
 
 def check_place(folder: Path) -> None:
-    """Raises JobError or UsageError when no product can be put at `folder`; better before a run."""
+    """Raises JobError or UsageError if no product can be put at `folder`. Call it before a run."""
     longest = max((len(os.fsencode(part)) for part in folder.parts), default=0)
     if longest > MOST_NAME or len(os.fsencode(folder.absolute())) > MOST_PATH:
         raise errors.UsageError(
@@ -122,7 +122,7 @@ def check_place(folder: Path) -> None:
 
 
 def discard(staged: Staged) -> None:
-    """Takes away a product that is not to be published."""
+    """Removes a product that will not be published."""
     _remove(staged.folder)
 
 
@@ -144,7 +144,10 @@ def _write(root: Path, files: Mapping[str, bytes], links: Mapping[str, str]) -> 
 
 
 def _keep(folder: Path, scratch: Path, files: Mapping[str, bytes]) -> None:
-    """The journal is the same file in both folders until the old one goes: an open one writes on."""
+    """Hard-links a run's files into the new folder.
+
+    An open journal stays the same file, so writes to it continue.
+    """
     for name in _OF_RUNS:
         old, new = folder / name, scratch / name
         if name in files or not old.is_file():
@@ -161,7 +164,7 @@ def _swap(scratch: Path, folder: Path) -> None:
         scratch.rename(folder)
         return
     _exchange(scratch, folder)
-    # From here on `scratch` holds the old folder; what is not the product's moves over.
+    # Now `scratch` is the old folder; entries that are not the product's move to the new one.
     for entry in scratch.iterdir():
         if entry.name not in _PREFIX_FOLDERS:
             entry.rename(folder / entry.name)
@@ -176,7 +179,7 @@ def _exchange(one: Path, other: Path) -> None:
         number = ctypes.get_errno()
         if number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
             raise OSError(number, os.strerror(number), str(other))
-    # A kernel or file system that cannot exchange: a moment without the folder, and back if the second step fails.
+    # Without support for exchange the folder is absent for a moment; if the second step fails, the old one returns.
     aside = one.with_name(f"{one.name}-old")
     other.rename(aside)
     try:
@@ -188,7 +191,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
-    """A folder that is somebody's /usr/local must not be replaced by a product."""
+    """Raises JobError if a product would replace files of others, e.g. in /usr/local."""
     if folder.exists() and not folder.is_dir():
         raise errors.JobError(f"{folder} is a file", hint="give another --out")
     known = {*files, *_OF_RUNS, _OF_BENCH, MANIFEST}

@@ -1,4 +1,4 @@
-"""Winners to the C files of a library."""
+"""Renders the C files of a library from the winners."""
 
 from __future__ import annotations
 
@@ -26,53 +26,51 @@ from tensorop.specs import products
 
 @dataclass(frozen=True)
 class OperatorPart:
-    """What a product holds of one operator. facts: see manifest.provenance; measured: one line for the dispatch's
-    comment, on what the trees were grown from; texts: the job's kernels; a template that is not shipped is packaged
-    from them alone."""
+    """The part of a product for one operator."""
 
     operator: Operator
     winners: Sequence[Winners]
-    facts: Mapping[str, object] = field(default_factory=dict)
-    measured: str = ""
-    texts: Texts = field(default_factory=Texts)
+    facts: Mapping[str, object] = field(default_factory=dict)  # see manifest.provenance
+    measured: str = ""  # the measurements behind the trees, one line for the dispatch's comment
+    texts: Texts = field(default_factory=Texts)  # the job's kernels, the only source of templates that are not shipped
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One C file to compile. `tuned`: with the platform's ISA, else with the architecture's baseline; `entries`: the
-    symbols that it defines for others than the product; needs: what its object may hold beside; flags: those of its
-    template's author."""
+    """One C file to compile."""
 
     name: str
     text: str
-    tuned: bool = False
-    entries: tuple[str, ...] = ()
-    needs: Needs = needs.KERNEL
-    flags: tuple[str, ...] = ()
+    tuned: bool = False  # compiled for the platform's ISA, else for the architecture's baseline
+    entries: tuple[str, ...] = ()  # global symbols that it may define (see gate.check_object)
+    needs: Needs = needs.KERNEL  # allowed besides code and constants
+    flags: tuple[str, ...] = ()  # those of its template's author
 
 
 @dataclass(frozen=True)
 class ProductLibrary:
-    """What is linked together; `exports` are its public symbols, `over` names the libraries it needs."""
+    """The files that are linked to one library."""
 
     name: str
     description: str
     units: tuple[Unit, ...]
-    exports: tuple[str, ...]
-    over: tuple[str, ...] = ()
+    exports: tuple[str, ...]  # public symbols
+    over: tuple[str, ...] = ()  # names of the libraries that it needs
 
 
 @dataclass(frozen=True)
 class Sources:
-    """All C of a product. `headers` are public and in a folder `tensorop`, `private` beside the units. Of several
-    operators each has a folder with its units and private headers."""
+    """All C of a product.
 
-    headers: tuple[tuple[str, str], ...]
-    private: tuple[tuple[str, str], ...]
+    If there are several operators, each has a folder with its units and private headers.
+    """
+
+    headers: tuple[tuple[str, str], ...]  # public, in a folder `tensorop`
+    private: tuple[tuple[str, str], ...]  # beside the units
     libraries: tuple[ProductLibrary, ...]
 
     def seen_by(self, unit: Unit) -> Source:
-        """A unit with every file it may include."""
+        """A unit with all files that it may include."""
         folder = Path(unit.name).parent
         private = ((name, text) for name, text in self.private if Path(name).parent == folder)
         files = ((unit.name, unit.text), *((f"tensorop/{name}", text) for name, text in self.headers), *private)
@@ -81,16 +79,19 @@ class Sources:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel of a template, written for one VLEN (0: for any), and the variants (number, variant) that use it."""
+    """A kernel of a template, written for one VLEN."""
 
     template: KernelTemplate
-    vlen: int
-    uses: tuple[tuple[int, Variant], ...]
+    vlen: int  # bits; 0: any
+    uses: tuple[tuple[int, Variant], ...]  # (number, variant) of the variants that use it
 
 
 def together(parts: Mapping[str, Sources]) -> Sources:
-    """One product's C of that of its operators, by name. A library that several of them bring (the standard names over
-    each) is one. Raises JobError where two have a public header of one name with another text."""
+    """The C of one product from the C of its operators, by name.
+
+    A library that several operators have (the standard names over each) becomes one. Raises JobError if two operators
+    have a public header with the same name and different texts.
+    """
     if len(parts) == 1:
         return next(iter(parts.values()))
     headers: dict[str, str] = {}
@@ -110,15 +111,15 @@ def together(parts: Mapping[str, Sources]) -> Sources:
                 exports=tuple(dict.fromkeys((*before.exports, *library.exports))),
                 over=(*before.over, *library.over),
             )
-    # those that need others come last, which is the order they are linked in
+    # libraries that need others come last, which is the order of linking
     ordered = sorted(libraries.values(), key=lambda library: bool(library.over))
     return Sources(tuple(headers.items()), tuple(private), tuple(ordered))
 
 
 def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
-    """The C of a library that holds the winners of each dtype. provenance: the card's JSON.
+    """The C of a library with the winners of each dtype. provenance: the card's JSON.
 
-    Raises render.RenderError when a template is wrong, JobError for a kernel that was not judged.
+    Raises render.RenderError if a template is wrong, JobError for a kernel that was not judged.
     """
     operator, winners = part.operator, part.winners
     spec = products.load(operator)
@@ -171,8 +172,11 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
 
 
 def text_ids(part: OperatorPart, platform: Platform) -> dict[tuple[str, int, int], str]:
-    """The id of each text that is packaged, which is the one its trials were made of, by dtype, number of the variant
-    and VLEN it is written for (0: any). Raises as `sources`."""
+    """The id of each packaged text, which is the text of its trials.
+
+    Keys are the dtype, the number of the variant, and the VLEN that the text is written for (0: any). Errors as
+    `sources`.
+    """
     return {
         (w.dtype, number, vlen): part.texts.judged(part.operator, platform, v.at(vlen)).id
         for w in part.winners
@@ -181,12 +185,14 @@ def text_ids(part: OperatorPart, platform: Platform) -> dict[tuple[str, int, int
 
 
 def _needs(spec: products.ProductSpec, file: str) -> Needs:
-    """What the object of a file may hold: of the core's as they are, of the operator's with what its product.yaml
-    names."""
+    """The needs of a file's object.
+
+    Files of the core have fixed needs; files of the operator may also call the names in its product.yaml.
+    """
     return needs.OF_FILE[file] if file in products.SOURCES else needs.OPERATOR.with_calls(spec.calls.get(file, ()))
 
 
-_Entries = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> what templates say of it
+_Entries = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN or 0) -> names for templates
 
 
 class _Work:
@@ -201,13 +207,13 @@ class _Work:
         return render.c_text(self._env, f"{products.FOLDER}/{name}.j2", names)
 
     def compute(self, winners: Winners) -> str:
-        """The C type of packed operands, which all variants of a dtype share."""
+        """The C type of packed operands, the same for all variants of a dtype."""
         return self.platform.primitives_of(winners.dtype, winners.variants[0].point).compute
 
     def kernels(
         self, winners: Winners, entries: _Entries, shared: Mapping[str, object]
     ) -> tuple[list[Unit], list[tuple[str, str]]]:
-        """One file a kernel; the driver is a text of its own, one for all kernels whose driver reads the same."""
+        """One file per kernel, and the drivers: kernels whose drivers have the same text share one file."""
         units: list[Unit] = []
         drivers: dict[str, str] = {}
         for kernel in self._group(winners):
@@ -237,14 +243,14 @@ class _Work:
             raise SpecError(f"{file}: key 'tile': {expected}, got '{self.spec.tile}'") from None
 
     def _names(self, variant: Variant, vlen: int) -> dict[str, Any]:
-        """What templates see around the variant's kernel."""
+        """The names that templates use around the variant's kernel."""
         variant = variant.at(vlen)
         text = self.texts.judged(self.operator, self.platform, variant)
         names = instantiate.around(self.operator, self.platform, variant, text)
         return {**names, "written_for": vlen}
 
     def _group(self, winners: Winners) -> list[_Kernel]:
-        """Variants whose kernels read the same share one: a blocking tunable may or may not change the kernel."""
+        """Groups variants whose kernels have the same text: a blocking tunable may or may not change the kernel."""
         groups: dict[tuple[int, str], _Kernel] = {}
         for number, variant, vlen in _written(winners):
             same = vlen, self.texts.judged(self.operator, self.platform, variant.at(vlen)).id
@@ -254,8 +260,7 @@ class _Work:
 
 
 def _written(winners: Winners) -> list[tuple[int, Variant, int]]:
-    """(number, variant, VLEN or 0) of all that has C of its own: the variants for any VLEN, then their
-    specialisations."""
+    """(number, variant, VLEN or 0) of everything with C of its own: variants for any VLEN, then specialisations."""
     numbered = list(enumerate(winners.all))
     specialisations = [
         (i, v, vlen) for tree in winners.trees for i, v in numbered for vlen in v.specialisations if vlen == tree.vlen
@@ -277,8 +282,10 @@ def _entry(operator: Operator, dtype: str, number: int, variant: Variant, vlen: 
 
 
 def _serving(winners: Winners, entries: _Entries) -> dict[str, Any]:
-    """For the dispatch's template: `entries` by number, and by VLEN the same with the specialisations for it in their
-    places."""
+    """Names for the dispatch's template: `entries` by number, and `specialisations` by VLEN.
+
+    For a VLEN, its specialisations replace the entries of their variants.
+    """
     numbers = range(len(winners.all))
     vlens = sorted({vlen for _, vlen in entries if vlen})
     return {
@@ -288,14 +295,14 @@ def _serving(winners: Winners, entries: _Entries) -> dict[str, Any]:
 
 
 def _direct(winners: Winners) -> dict[str, int] | None:
-    """For the dispatch's template: the number of the direct variant and the most flops of what it serves unasked."""
+    """Names for the dispatch's template: the direct variant's number, and the most flops it serves without a tree."""
     if winners.direct is None or not winners.unasked:
         return None
     return {"variant": len(winners.variants), "unasked": winners.unasked}
 
 
 def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
-    """For the dispatch's template."""
+    """Names for the dispatch's template: a tree as C, with its features and a comment on its accuracy."""
     used: set[str] = set()
     text = "\n".join(_branch(operator, tree.root, used))
     features = {
@@ -318,7 +325,7 @@ def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
 
 
 def _branch(operator: Operator, node: Leaf | Split, used: set[str]) -> list[str]:
-    """The tree as nested ifs: what is below the threshold returns, the rest follows."""
+    """The tree as nested ifs: the branch below the threshold returns, the other follows."""
     if isinstance(node, Leaf):
         return [f"return {node.variant};"]
     used.add(node.feature)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and what is down to the disk."""
+"""Writes files atomically and syncs them to disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tensorop.errors import JobError
 
 
 def sync(path: Path) -> None:
-    """A file's bytes, or a folder's entries: a new file's name survives a crash only when its folder is synced too."""
+    """Syncs a file's bytes or a folder's entries.
+
+    A new file's name survives a crash only if its folder is synced too.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -19,7 +22,7 @@ def sync(path: Path) -> None:
 
 
 def replace(path: Path, text: str) -> None:
-    """Writes a file aside and puts it in place by one rename; who reads it meanwhile has all of the one before."""
+    """Writes a file aside and puts it in place by one rename; readers see the whole old file or the whole new one."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -32,7 +35,7 @@ def replace(path: Path, text: str) -> None:
 
 
 def write(path: Path, text: str) -> Path:
-    """As `replace`; returns the path. Raises JobError where it cannot be written."""
+    """As `replace`; returns the path. Raises JobError if it cannot be written."""
     try:
         replace(path, text)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The journal's records folded into what they say: which trials ended, which are open, what was spent."""
+"""A run's history from the journal's records: which trials ended, which are open, and the time spent."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tensorop.store.records import end_of, section, text_in
 
 @dataclass(frozen=True)
 class Started:
-    """A trial that began and did not end; `attempts` counts the processes that died with it under way."""
+    """A trial that started and has not ended."""
 
     trial: Trial
-    attempts: int
+    attempts: int  # starts without an end
 
 
 def group_of(trial: Trial) -> Group:
@@ -27,12 +27,12 @@ def group_of(trial: Trial) -> Group:
 
 @dataclass
 class History:
-    """Built by `add`, one record after the other, from a file or as it is written."""
+    """The state of a run. `add` takes its records one by one, from a file or as they are written."""
 
     facts: Mapping[str, object] = field(default_factory=dict)
     templates: dict[str, KernelTemplate] = field(default_factory=dict)
-    late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # of templates: what they joined, after how many
-    texts: dict[str, KernelText] = field(default_factory=dict)  # by variant as it is built
+    late: dict[str, tuple[Group, int]] = field(default_factory=dict)  # by digest: search joined, trials ended then
+    texts: dict[str, KernelText] = field(default_factory=dict)  # by the id of the variant as built
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
     seconds: float = 0.0
@@ -40,16 +40,16 @@ class History:
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
     _spent: dict[Group, float] = field(default_factory=dict)
-    _counted_s: float = 0.0  # up to when seconds are of some search, or of none
+    _counted_s: float = 0.0  # up to here, time is assigned to a search or to none
 
     def add(self, record: Mapping[str, object]) -> None:
-        """Takes one record in; raises KeyError, TypeError or ValueError where it is not one."""
+        """Adds a record. Raises KeyError, TypeError or ValueError if it is invalid."""
         event = record["event"]
         if not isinstance(record["t"], int | float):
             raise TypeError(f"'t' is {record['t']!r:.60}")
         self.seconds = float(record["t"])
         since = self.seconds - self._counted_s
-        if event not in ("template", "text"):  # written between a trial's start and its end, whose time it is
+        if event not in ("template", "text"):  # its time counts for the trial of the next record
             self._counted_s = self.seconds
         match event:
             case "run":
@@ -59,7 +59,7 @@ class History:
                 self.sessions += 1
             case "template":
                 template = records.template_of(section(record, "template"))
-                self.templates[template.digest] = template  # its own, whatever is written beside it
+                self.templates[template.digest] = template  # by the computed digest, not the recorded one
                 if "joined" in record:
                     self.late[template.digest] = records.joined_of(record)
             case "text":
@@ -88,8 +88,10 @@ class History:
                 raise ValueError(f"unknown event {event!r}")
 
     def trust(self, templates: Iterable[KernelTemplate]) -> None:
-        """From here on trials are of these templates, the process's own, whatever name and author the journal gives to
-        one of the same digest."""
+        """Uses these templates of the process in all trials, in place of the journal's with the same digests.
+
+        Names and authors then are the process's own, whatever the journal records.
+        """
         self._own |= {template.digest: template for template in templates}
 
         def ours(trial: Trial) -> Trial:
@@ -102,11 +104,11 @@ class History:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Those that the run is of."""
+        """The dtypes of the run."""
         return records.words(self.facts, "dtypes")
 
     def replay(self) -> list[Finished | Started]:
-        """Ended trials in the order they ended, then the open ones in the order they began."""
+        """Ended trials in the order of their ends, then open ones in the order of their starts."""
         return [*self._finished.values(), *self._open.values()]
 
     def finished(self, key: str, round_: int) -> Finished | None:
@@ -124,11 +126,11 @@ class History:
         return [begun for begun in self._open.values() if group_of(begun.trial) == group]
 
     def joined(self, group: Group) -> list[tuple[KernelTemplate, int]]:
-        """The templates that came to a search late, in order, each with the number of trials that had ended."""
+        """The templates that joined a search late, in order, each with the number of trials ended by then."""
         return [(self.templates[digest], after) for digest, (to, after) in self.late.items() if to == group]
 
     def spent(self, group: Group) -> float:
-        """Seconds one search has taken so far, in all processes."""
+        """Seconds that one search has taken so far, in all processes."""
         return self._spent.get(group, 0.0)
 
     def _count(self, trial: Trial, seconds: float) -> None:

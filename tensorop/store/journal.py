@@ -1,7 +1,7 @@
-"""The journal: every trial of a run, appended and fsynced, so that a killed run goes on where it was.
+"""The journal: appends and fsyncs every trial of a run, so that a killed run can be resumed.
 
-A process that dies in the middle of a line leaves it torn; it is put aside and the run goes on. A damaged line
-elsewhere, another schema, or a run made with other settings is refused, never repaired.
+A process that dies while it writes a line leaves the line torn. The torn line is put aside and the run resumes. A
+damaged line elsewhere, another schema, or a run with other settings is refused, never repaired.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tensorop.store.lock import FolderLock
 from tensorop.store.records import SCHEMA, Record
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-MAX_NOTES = 4_000_000  # values in all of a journal's notes
-MAX_TEXTS = 512 << 20  # characters of all of its texts
+MAX_NOTES = 4_000_000  # JSON values in all notes of a journal
+MAX_TEXTS = 512 << 20  # characters in all texts of a journal
 START_OVER = "start over with --fresh, or give another --out"
 
 
@@ -40,7 +40,7 @@ def journal_path(folder: Path) -> Path:
 
 
 def read(folder: Path) -> History:
-    """The history of a run, for reports; takes no lock and changes nothing. Raises UsageError when there is none."""
+    """The history of a run, for reports. Takes no lock and changes nothing. Raises UsageError if there is no run."""
     path = journal_path(folder)
     if not path.is_file():
         raise UsageError(
@@ -53,12 +53,12 @@ def read(folder: Path) -> History:
 
 
 class Journal:
-    """An open journal. `history` holds its content so far; `remarks` warnings when it was opened."""
+    """An open journal."""
 
     def __init__(self, path: Path, history: History, descriptor: int, lock: FolderLock | None = None) -> None:
         self.path = path
-        self.history = history
-        self.remarks: list[str] = []
+        self.history = history  # the content so far
+        self.remarks: list[str] = []  # warnings of `open`
         self._descriptor = descriptor
         self._lock = lock
         self._began = time.monotonic() - history.seconds
@@ -66,11 +66,11 @@ class Journal:
 
     @staticmethod
     def open(folder: Path, facts: Mapping[str, object], fresh: bool = False) -> Journal:
-        """Starts a run in `folder`, or goes on with the one there.
+        """Starts a run in `folder`, or resumes the one there.
 
-        facts: what the run is (tool version, operator, platform, settings), JSON values; a run with other facts is
-        refused by name. fresh: forget the run there. Raises UsageError (other settings, folder not writable),
-        JobError (a second run at work, damaged journal, full disk).
+        facts: the run's identity as JSON values (tool version, operator, platform, settings). If an existing run has
+        other facts, the error lists them. fresh: discards the run there. Raises UsageError (other settings, folder not
+        writable), JobError (a second run at work, damaged journal, full disk).
         """
         lock = FolderLock(folder)
         try:
@@ -80,12 +80,14 @@ class Journal:
             raise
 
     def start(self, trial: Trial) -> int:
-        """Before a trial; returns how often it was started by now without an end."""
+        """Records the start of a trial; returns how often it was started without an end."""
         return self.start_all([trial])[0]
 
     def start_all(self, trials: Sequence[Trial]) -> list[int]:
-        """As `start` for trials that were asked for together, with templates that it does not have: all are written, or
-        none, so that a run that goes on asks for the others knowing what this one knew."""
+        """As `start`, for trials that were requested together; also records their templates if they are new.
+
+        The starts are written together or not at all: a resumed run requests further trials with the same knowledge.
+        """
         for trial in trials:
             if self.history.finished(trial.key, trial.round) is not None:
                 raise ValueError(f"trial {trial.key} of round {trial.round} has ended before")
@@ -95,32 +97,36 @@ class Journal:
         return [one.attempts for one in begun if one is not None]
 
     def finish(self, finished: Finished) -> None:
-        """After a trial; each (key, round) once."""
+        """Records the end of a trial; each (key, round) once."""
         trial = finished.trial
         if self.history.started(trial.key, trial.round) is None:
             raise ValueError(f"trial {trial.key} of round {trial.round} ends without having begun")
         self._append("finished", records.finished_record(finished))
 
     def abandon(self, trial: Trial, outcome: Outcome) -> None:
-        """A started trial was stopped from outside (Ctrl-C, a lost target): it may be tried again as if new."""
+        """Records that a started trial was stopped from outside (Ctrl-C, a lost target).
+
+        The trial may be tried again as if it were new.
+        """
         record = {"key": trial.key, "round": trial.round, "outcome": records.outcome_record(outcome)}
         self._append("abandoned", record)
 
     def template(self, template: KernelTemplate, joined: tuple[Group, int] | None = None) -> None:
-        """A template in full, once, so that the run can be rebuilt without its author. joined: the search that it came
-        to late, and how many trials of it had ended."""
+        """Records a template in full, once, so that the run can be rebuilt without its author.
+
+        joined: the search that it joined late, and the number of trials ended by then.
+        """
         if template.digest not in self.history.templates:
             late = {"joined": [*joined[0], joined[1]]} if joined else {}
             self._append("template", {"digest": template.digest, "template": records.template_record(template), **late})
 
     def text(self, text: KernelText) -> None:
-        """The C of a variant's kernel, once: what a resumed run tries and packages is this, not a rendering of
-        its own."""
+        """Records the C of a variant's kernel, once. A resumed run uses this text and renders none of its own."""
         if text.variant not in self.history.texts:
             self._append("text", records.text_record(text))
 
     def note(self, name: str, data: Any) -> None:
-        """Any other fact worth keeping; `data` is JSON."""
+        """Records another fact; `data` is JSON."""
         self._append("note", {"name": name, "data": data})
 
     def close(self) -> None:
@@ -140,7 +146,7 @@ class Journal:
         self.close()
 
     def _append(self, event: str, *of_each: Record) -> None:
-        """Records of one kind, in one write: a process that is killed has written all or none."""
+        """Appends records of one kind in one write: a killed process has written all or none."""
         now = round(time.monotonic() - self._began, 3)
         whole_records = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
         lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in whole_records]
@@ -189,12 +195,12 @@ def _open(folder: Path, facts: Mapping[str, object], fresh: bool, lock: FolderLo
 
 
 def load(path: Path) -> History:
-    """The history in a file, as `read`."""
+    """The history in a file. Raises UsageError if it cannot be read, JobError if it is damaged."""
     return _load(path)[0]
 
 
 def _load(path: Path) -> tuple[History, int, bytes]:
-    """The history, the length of the sound part in bytes, and the torn rest."""
+    """The history, the length of the intact part in bytes, and the torn rest."""
     try:
         with io.BufferedReader(files.opened(path, files.JOURNAL)) as file:
             files.require_narrow(path, file.peek(2))
@@ -208,7 +214,7 @@ def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:
     sound = number = notes = texts = 0
     while line := file.readline(files.LINE):
         number += 1
-        if not line.endswith(b"\n"):  # it was cut, even if all of its text made it
+        if not line.endswith(b"\n"):  # the line was cut, even if its JSON is complete
             if len(line) == files.LINE:
                 raise _damaged(path, number, ValueError(f"it has more than {files.LINE} bytes"))
             return history, sound, line
@@ -256,7 +262,7 @@ def _show(value: Any) -> str:
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """All of it and down to the disk; on failure nothing of it stays, where the file can be cut back."""
+    """Writes all bytes and syncs them. On failure the file is cut back to its old length if possible."""
     try:
         before = os.fstat(descriptor).st_size
         done = 0

@@ -1,4 +1,4 @@
-"""What makes two trials the same trial."""
+"""The identity of a trial."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tensorop.model.stage_run import StageRun
 
 
 def trial_key(variant: Variant, run: StageRun, *, platform: str, vlens: Sequence[int], compiler: Sequence[str]) -> str:
-    """An id of everything a trial's result depends on.
+    """An id of everything that a trial's result depends on.
 
-    platform: digest of what it holds, not its name; compiler: its version and the platform's flags, beside which there
-    are those of the template's author.
+    platform: digest of its contents, not its name; compiler: its version and the platform's flags. The flags of the
+    template's author are added here.
     """
     asked = [[p.operator, p.dtype, p.pairs, p.options.pairs] for p in run.problems]
     flags = [*compiler, *variant.template.flags]

@@ -1,4 +1,4 @@
-"""One run on a folder at a time."""
+"""A lock that allows one run per folder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tensorop.specs import files
 
 
 class FolderLock:
-    """Held from construction to `release`; the kernel releases it when its process dies."""
+    """A lock held from construction to `release`; the kernel releases it if its process dies."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes the lock. Raises JobError naming the other run, UsageError when the folder cannot be written."""
+        """Takes the lock. Raises JobError that names the other run, UsageError if the folder cannot be written."""
         work = folder / "work"
         self._owner = work / "owner"
         try:
@@ -33,7 +33,7 @@ class FolderLock:
             raise UsageError(
                 f"cannot write to {folder}: {error.strerror or error}", hint="give another --out, or make it writable"
             ) from error
-        with contextlib.suppress(OSError):  # the name is for the other run's message only
+        with contextlib.suppress(OSError):  # only the message of another run needs the name
             self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}")
 
     def release(self) -> None:
