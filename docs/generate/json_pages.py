@@ -20,6 +20,8 @@ RECORDED = ROOT / "tests" / "data" / "run" / "share" / "tensorop"  # a finished 
 
 # JSON types of keys that the recorded run does not have.
 KINDS = {
+    "template": "text", "digest": "text", "author": "text", "strategy": "text", "point": "object",
+    "registers": "integer", "image": "integer",
     "compiler flags": "array", "board": "text", "warm start": "text", "unseen": "array", "prior": "object",
     "seed_configurations": "array", "parent": "text", "race": "array", "variant": "text", "id": "text",
     "packed": "text", "text": "text", "message": "text", "log": "text", "by_vlen": "object", "choices": "array",
@@ -185,6 +187,14 @@ def manifest_page() -> str:
     for name, path in shown:
         rows = [(code(key), code(hint), text) for key, hint, text in typed(path, name)]
         parts += [f"## {name}\n", table(["Key", "Type", "Meaning"], rows)]
+    of_gpus = [
+        ("`number`", "integer", "Its number in the library."),
+        ("`a_along_m`, `b_along_k`", "integer", "1: A is contiguous along m; 1: B is contiguous along k."),
+        ("`threads`", "integer", "Threads of a block."),
+        ("`shared`", "integer", "Bytes of shared memory of a block."),
+    ]
+    parts += ["## Variants of a GPU library\n", "They have these keys in place of those of a VariantRecord:\n"]
+    parts += [keys("tensorop/cuda/backend.py", "_record", (), of_gpus)]
     return page("Manifest and card", "Read where a library comes from with your own programs with this page.", *parts)
 
 

@@ -262,12 +262,12 @@ class _Work:
 def _record(one: Candidate, made: Built, image: int) -> dict[str, Any]:
     names = ("a_along_m", "b_along_k", "threads", "shared")
     return {
-        "template": one.template.name,
-        "digest": one.template.digest,
-        "author": one.template.author,
-        "strategy": one.template.strategy,
-        "point": dict(one.point),
+        "template": one.template.name,  # name of its template
+        "digest": one.template.digest,  # digest of the template
+        "author": one.template.author,  # `offline`: shipped; `plugin`: your own
+        "strategy": one.template.strategy,  # the template's idea, in one sentence
+        "point": dict(one.point),  # value of every tunable
         **{name: one.numbers[name] for name in names},
-        "registers": made.registers,
-        "image": image,
+        "registers": made.registers,  # registers of a thread
+        "image": image,  # number of its compiled code
     }
