@@ -16,6 +16,7 @@ from typing import Any
 import click
 from json_pages import bench_page, journal_page, manifest_page, typed
 from markup import code, fenced, first, named, page, sentence, table, wrapped
+from platform_page import platform_page
 
 import tensorop
 from tensorop import errors, events, paths, settings, tuning
@@ -416,6 +417,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "manifest.md": manifest_page,
     "bench-json.md": bench_page,
     "supported.md": supported_page,
+    "platform-yaml.md": platform_page,
 }
 
 

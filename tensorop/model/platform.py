@@ -18,11 +18,11 @@ from tensorop.model.record import Count, Whole, record, rule
 class Cache:
     """One level of cache."""
 
-    size: Annotated[Count, Field(le=1 << 34)]  # bytes of the whole cache
-    ways: Annotated[Count, Field(le=1 << 16)]
-    line: Annotated[Count, Field(le=1 << 16)] = 64  # bytes
-    shared_by: Annotated[Count, Field(le=1 << 16)] = 1  # cores
-    source: str = ""  # where the sizes are written
+    size: Annotated[Count, Field(le=1 << 34)]  # bytes of the whole cache, a multiple of `ways` x `line`
+    ways: Annotated[Count, Field(le=1 << 16)]  # associativity
+    line: Annotated[Count, Field(le=1 << 16)] = 64  # bytes of a line, 64 by default
+    shared_by: Annotated[Count, Field(le=1 << 16)] = 1  # cores that share the cache, 1 by default
+    source: str = ""  # where the numbers are from
 
     @model_validator(mode="after")
     def _check(self) -> Cache:
@@ -41,27 +41,23 @@ class Cache:
 
 @record
 class Compiler:
-    """How objects, harness and product are compiled. Strings are zig/clang spellings.
+    """How objects, harness and product are compiled. Strings are zig/clang spellings."""
 
-    arch_flags go to every object of a kernel (-mcpu=..., -mllvm ...); `static_target` is linked statically for
-    the candidates' harness, `shared_target` (with its glibc floor) makes the product.
-    """
-
-    static_target: str  # e.g. riscv64-linux-musl
-    static_cpu: str  # one string per arch, since libc is rebuilt for each
-    shared_target: str  # e.g. riscv64-linux-gnu.2.31
-    arch_flags: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ("-O3", "-g0")
+    static_target: str  # target of the statically linked test harness: `riscv64-linux-musl`
+    static_cpu: str  # CPU of the harness; one for each architecture, since libc is rebuilt for each
+    shared_target: str  # target of the library with its oldest glibc: `riscv64-linux-gnu.2.31`
+    arch_flags: tuple[str, ...] = ()  # flags of every kernel: its instruction set
+    flags: tuple[str, ...] = ("-O3", "-g0")  # further flags of every kernel, by default `[-O3, -g0]`
 
 
 @record
 class BaselineChoice:
     """The environment of a baseline on some machines."""
 
-    environment: Mapping[str, str]
-    vlen_min: Whole = 0  # bits: for machines of this VLEN and longer ones
-    dtypes: tuple[str, ...] = ()  # all where empty
-    remark: str = ""  # what a reader of the ratios must know of this choice
+    environment: Mapping[str, str]  # variables of the library, such as `{OPENBLAS_CORETYPE: CORTEXA53}`
+    vlen_min: Whole = 0  # the choice is for this vector length (bits) and longer ones
+    dtypes: tuple[str, ...] = ()  # dtypes that it is for; all where empty
+    remark: str = ""  # text to print beside the ratios
 
 
 @dataclass(frozen=True)

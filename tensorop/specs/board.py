@@ -36,16 +36,14 @@ _MOST_WAITING = 64  # misses, stores
 
 
 class _Known(Record):
-    """A figure and where it comes from; `eew` holds other values, of a table factors, for some element widths (bits).
+    """A figure and where it comes from."""
 
-    Assumed ones of one `group` are one unknown and move together: all at `low`, or all at `high`.
-    """
-
-    source: str = Field(min_length=1)
-    assumed: bool = False
-    low: float | None = Field(default=None, strict=False)
-    high: float | None = Field(default=None, strict=False)
-    group: str | None = None
+    source: str = Field(min_length=1)  # where the figure is from
+    assumed: bool = False  # `true`: no source gives the figure, which lies between `low` and `high`
+    low: float | None = Field(default=None, strict=False)  # least value; of a table, a factor on it
+    high: float | None = Field(default=None, strict=False)  # largest value; of a table, a factor on it
+    group: str | None = None  # assumed figures of one group are one unknown: all at `low`, or all at `high`
+    # element width (8, 16, 32 or 64 bits) -> value for it; of a table, a factor on it
     eew: dict[int, float] = Field(default_factory=dict, strict=False)
 
     def _ranged(self, value: float, what: str, name: str) -> None:
@@ -60,7 +58,7 @@ class _Known(Record):
 class Constant(_Known):
     """A number."""
 
-    value: float = Field(strict=False)
+    value: float = Field(strict=False)  # the number of a constant
 
     @model_validator(mode="after")
     def _check(self) -> Constant:
@@ -69,19 +67,16 @@ class Constant(_Known):
 
 
 class Cycles(_Known):
-    """How long a vector instruction keeps its unit busy, by LMUL, where DLEN = VLEN.
+    """How long a vector instruction keeps its unit busy, by LMUL, where DLEN = VLEN; else times VLEN / DLEN."""
 
-    Fractions of a register cost as m1 unless given. With `assumed`, `low` and `high` are factors on the table, but for
-    fractions given.
-    """
-
-    m1: float = Field(gt=0, strict=False)
-    m2: float = Field(gt=0, strict=False)
-    m4: float = Field(gt=0, strict=False)
-    m8: float = Field(gt=0, strict=False)
+    m1: float = Field(gt=0, strict=False)  # cycles at LMUL 1
+    m2: float = Field(gt=0, strict=False)  # cycles at LMUL 2, not fewer
+    m4: float = Field(gt=0, strict=False)  # cycles at LMUL 4, not fewer
+    m8: float = Field(gt=0, strict=False)  # cycles at LMUL 8, not fewer
+    # cycles at LMUL 1/2; by default as m1, and no factor of a range applies
     mf2: float | None = Field(default=None, gt=0, strict=False)
-    mf4: float | None = Field(default=None, gt=0, strict=False)
-    mf8: float | None = Field(default=None, gt=0, strict=False)
+    mf4: float | None = Field(default=None, gt=0, strict=False)  # the same at LMUL 1/4
+    mf8: float | None = Field(default=None, gt=0, strict=False)  # the same at LMUL 1/8
 
     @model_validator(mode="after")
     def _check(self) -> Cycles:
@@ -101,16 +96,17 @@ class Cycles(_Known):
 class SecondUnit(Record):
     """A second unit of an instruction class, and how long it holds that one."""
 
-    unit: str
-    cycles: Cycles | Constant
+    unit: str  # a key of `units`
+    cycles: Cycles | Constant  # cycles that the instruction holds it
 
 
 class PerVlen(Record):
     """Cycles of a reduction at other VLENs than the one that its table was measured at."""
 
-    vlen: int = Field(ge=64, le=4096)  # bits, of the table
-    doubling: float | None = Field(default=None, ge=0, strict=False)  # cycles more; null: proportional to VLEN
-    source: str = Field(min_length=1)
+    vlen: int = Field(ge=64, le=4096)  # VLEN (bits) of the table
+    # cycles more for each doubling of that VLEN; by default the cycles are proportional to VLEN
+    doubling: float | None = Field(default=None, ge=0, strict=False)
+    source: str = Field(min_length=1)  # where the numbers are from
 
     def at(self, cycles: float, vlen: int) -> float:
         """Cycles at a VLEN (bits), out of the table's. A shorter one is not cheaper where each doubling adds."""
@@ -122,27 +118,28 @@ class PerVlen(Record):
 class Cost(Record):
     """One instruction class: its unit, how long it holds it, and when its result can be used."""
 
-    like: str | None = None  # another class, whose fields these are where absent
+    like: str | None = None  # another class, whose keys hold where they are absent here
     unit: str | None = None  # a key of `units`; null: none
-    cycles: Cycles | Constant | None = None  # scalar classes: a Constant; vector classes: a table by LMUL
+    # cycles that the unit is held: a constant for a scalar class, a table for a vector class
+    cycles: Cycles | Constant | None = None
     latency: Constant | None = None  # cycles from issue to the use of the result; of a load, that hits level 1
-    forward: Constant | None = None  # the latency that the addend of a following multiply-add sees, where shorter
-    slots: Cycles | Constant | None = None  # issue slots; one when absent
-    also: SecondUnit | None = None  # in order only
-    misaligned: Cycles | None = None  # cycles more for an access of CONTIGUOUS across `core.boundary`; absent: `cycles`
-    per_vlen: PerVlen | None = None  # of a reduction whose cycles change with the number of elements
+    forward: Constant | None = None  # latency that the addend of a following multiply-add sees, where it is shorter
+    slots: Cycles | Constant | None = None  # issue slots, 1 by default
+    also: SecondUnit | None = None  # a second unit, with `unit` and `cycles`; in order only
+    # table of further cycles of a contiguous vector access across `core.boundary`; by default `cycles` again
+    misaligned: Cycles | None = None
+    # reductions: `vlen` (bits) of the table, and cycles more for each `doubling` of it, without which the cycles are
+    # proportional to VLEN; with `source`
+    per_vlen: PerVlen | None = None
 
 
 class Tlb(Record):
-    """A TLB for data, 4 KiB pages: entries, ways, and the cycles an access waits when the page is not in it.
+    """A TLB for data, 4 KiB pages."""
 
-    The first level's `miss` is a hit of the second, the second's a walk of the tables.
-    """
-
-    entries: int = Field(gt=0, le=8192)
-    ways: int = Field(gt=0)
-    miss: Constant
-    source: str = Field(min_length=1)
+    entries: int = Field(gt=0, le=8192)  # pages that it holds, `ways` x a power of two
+    ways: int = Field(gt=0)  # associativity
+    miss: Constant  # cycles an access waits for a page that is not in it; for `tlb2` a walk of the tables
+    source: str = Field(min_length=1)  # where the numbers are from
 
     @model_validator(mode="after")
     def _check(self) -> Tlb:
@@ -152,14 +149,14 @@ class Tlb(Record):
 
 
 class Prefetcher(Record):
-    """A hardware prefetcher into one level. `present` is 1 or 0 (assumed: 0 to 1)."""
+    """A hardware prefetcher into one level."""
 
-    present: Constant
-    streams: int = Field(ge=1, le=32)
-    distance: int = Field(ge=1, le=32)
-    train: int = Field(ge=1, le=16)
-    scalar_only: bool = False
-    source: str = Field(min_length=1)
+    present: Constant  # 1: the core has it; 0: it has none
+    streams: int = Field(ge=1, le=32)  # streams that it follows at once
+    distance: int = Field(ge=1, le=32)  # lines that it fetches ahead
+    train: int = Field(ge=1, le=16)  # accesses of a stream before it begins
+    scalar_only: bool = False  # `true`: vector accesses do not train it
+    source: str = Field(min_length=1)  # where the numbers are from
 
 
 class MemoryModel(Record):
@@ -172,22 +169,23 @@ class MemoryModel(Record):
 
     l1: Cache
     l2: Cache
-    l2_latency: Constant
-    l2_interval: Constant  # lines that arrive from level 2
-    dram_latency: Constant
-    dram_interval: Constant
-    l2_write_interval: Constant | None = None  # lines written to level 2, beside those arriving; none when absent
-    dram_write_interval: Constant | None = None  # how long a written line keeps the bus; as one read when absent
-    misses: Constant  # lines a core waits for at once
-    store_buffer: Constant
+    l2_latency: Constant  # cycles from load to use of an integer load that hits level 2
+    l2_interval: Constant  # cycles between lines that arrive from level 2
+    dram_latency: Constant  # cycles from load to use of an integer load from beyond level 2
+    dram_interval: Constant  # cycles between lines that arrive from there
+    l2_write_interval: Constant | None = None  # cycles between lines written to level 2; by default none
+    dram_write_interval: Constant | None = None  # cycles that a written line keeps the bus; by default as one read
+    misses: Constant  # lines that the core waits for at once
+    store_buffer: Constant  # stores that wait for level 1 at once
     drain: Constant  # cycles a store needs to leave the buffer into level 1
-    share: Constant | None = None  # of level 2's ways that the measured core has to itself, 0 to 1
-    write_streaming: int = Field(default=0, ge=0, le=64)  # after so many lines stored in a row none is read first
-    tlb: Tlb
-    tlb2: Tlb
-    l1i: Cache  # level 1 of instructions
-    l1_prefetch: Prefetcher | None = None
-    l2_prefetch: Prefetcher | None = None
+    share: Constant | None = None  # part of level 2's ways that the measured core has to itself, up to 1
+    # whole lines stored in a row, after which further ones are not read first; 0: never
+    write_streaming: int = Field(default=0, ge=0, le=64)
+    tlb: Tlb  # the first TLB for data, see [tlb](#tlb-tlb2)
+    tlb2: Tlb  # the second TLB for data
+    l1i: Cache  # level 1 of instructions, with the keys of [caches](#caches)
+    l1_prefetch: Prefetcher | None = None  # prefetcher into level 1, see [prefetchers](#l1_prefetch-l2_prefetch)
+    l2_prefetch: Prefetcher | None = None  # prefetcher into level 2
 
     @model_validator(mode="after")
     def _check(self) -> MemoryModel:
@@ -209,10 +207,10 @@ class MemoryModel(Record):
 class Vector(Record):
     """VLENs the core exists with and the data path of each, in bits."""
 
-    vlen: tuple[int, ...] = Field(min_length=1, strict=False)
-    dlen: tuple[int, ...] = Field(min_length=1, strict=False)
-    vl_dependent: bool
-    source: str = Field(min_length=1)
+    vlen: tuple[int, ...] = Field(min_length=1, strict=False)  # list of VLENs (bits) that the core exists with
+    dlen: tuple[int, ...] = Field(min_length=1, strict=False)  # data path (bits) at each of them
+    vl_dependent: bool  # `true`: an instruction costs by vl; `false`: by VLEN, whatever vl is
+    source: str = Field(min_length=1)  # where the numbers are from
 
     @model_validator(mode="after")
     def _check(self) -> Vector:
@@ -234,13 +232,12 @@ class CoreModel(Record):
     write_after_read: Constant  # cycles a vector load waits after the last reader of its destination
     chained: Constant  # 1: registers of a group are ready one after the other; 0: all with the last
     shared_ports: Constant  # 1: the units of `shared` are one port; 0: they are apart
-    # In order only. 1: a store issues before its data, which it awaits in the store buffer; it keeps no load from its
-    # register. 0: it waits at issue.
+    # in order only; 1: a store issues before its data, which it awaits in the store buffer; 0: it waits at issue
     late_store_data: Constant | None = None
     load_miss_stops: Constant | None = None  # in order only; 1: an integer load that misses level 1 stops issue
     fma_blocks_load: Constant | None = None  # cycles after a multiply-add in which no vector or FP load can issue
-    boundary: int = Field(ge=1, le=4096)  # bytes: a contiguous vector access across one takes longer (Cost.misaligned)
-    split: Constant | None = None  # cycles an element of a vector access with misaligned elements takes
+    boundary: int = Field(ge=1, le=4096)  # bytes: a contiguous vector access across one takes longer (`misaligned`)
+    split: Constant | None = None  # cycles of each element in a vector access whose elements are misaligned
     vector_queue: int = Field(ge=0, le=64)  # vector instructions that may wait while the scalar side goes on
     window: int = Field(default=0, ge=0, le=1024)  # out of order only: instructions in flight
 
@@ -248,20 +245,21 @@ class CoreModel(Record):
 class BoardModel(Record):
     """A whole `model:` section."""
 
-    name: str
-    version: int = Field(ge=1)
-    calibrated: bool
-    description: str
-    pipeline: Literal["inorder", "ooo"]
-    clock_ghz: Constant
-    vector: Vector
-    core: CoreModel
-    units: dict[str, int] = Field(min_length=1)
-    shared: tuple[str, str] | None = Field(default=None, strict=False)  # may be one port, see CoreModel.shared_ports
+    name: str  # name of the model; a child that changes a number is `NAME, after PARENT VERSION` by default
+    version: int = Field(ge=1)  # to be raised whenever a number changes
+    calibrated: bool  # whether the constants were fitted to a board
+    description: str  # the core, and where the numbers are from
+    pipeline: Literal["inorder", "ooo"]  # `inorder`: issues in order; `ooo`: out of order
+    clock_ghz: Constant  # GHz, for figures that were published in time
+    vector: Vector  # vector lengths and data paths, see [vector](#vector)
+    core: CoreModel  # the pipeline, see [core](#core)
+    units: dict[str, int] = Field(min_length=1)  # execution unit -> how many, at most 16
+    shared: tuple[str, str] | None = Field(default=None, strict=False)  # two units that `core.shared_ports` makes one
     whole: tuple[str, ...] = Field(default=(), strict=False)  # units whose cycles no two instructions share
-    costs: dict[str, Cost]
-    memory: MemoryModel
-    alternatives: dict[str, Alternative] = Field(default_factory=dict)  # name -> a behaviour that is not assumed
+    costs: dict[str, Cost]  # instruction class -> what it costs, see [costs](#costs)
+    memory: MemoryModel  # caches, DRAM, TLBs and prefetchers, see [memory](#memory)
+    # name -> behaviour that no source settles, see [alternatives](#alternatives); null: not that of the parent
+    alternatives: dict[str, Alternative] = Field(default_factory=dict)
     indicative: dict[str, str] = Field(default_factory=dict)  # dtype -> why its intervals are too wide for a claim
 
     @model_validator(mode="after")

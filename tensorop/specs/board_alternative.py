@@ -25,18 +25,13 @@ SWITCHES = (
 
 
 class Alternative(Record):
-    """One behaviour, or several together.
+    """One behaviour, or several together."""
 
-    meaning      what the core then does
-    change       key of SWITCHES -> 1 or 0
-    for_         evidence for it; against: against it (`for` and `against` in the file)
-    settled_by   micro-benchmarks whose cycles are others under it than under the best fit
-    """
-
-    meaning: str = Field(min_length=1)
-    change: dict[str, int] = Field(min_length=1)
-    for_: str = Field(alias="for", min_length=1)
-    against: str = Field(min_length=1)
+    meaning: str = Field(min_length=1)  # what the core then does
+    change: dict[str, int] = Field(min_length=1)  # dotted key of the model (SWITCHES) -> 1 or 0
+    for_: str = Field(alias="for", min_length=1)  # evidence for it
+    against: str = Field(min_length=1)  # evidence against it
+    # micro-benchmarks that take other cycles under it than under the best fit
     settled_by: tuple[str, ...] = Field(min_length=1, strict=False)
 
 

@@ -29,29 +29,38 @@ def _choices(value: Any) -> Any:
 class PlatformSpec(File):
     """A whole file, after the merge with its parents."""
 
-    name: str
-    parent: str | None = None
-    description: str
-    arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")
-    primitives: tuple[str, ...] = Field(min_length=1, strict=False)
-    registers: int = Field(gt=0, le=1 << 10)
+    name: str  # the file's name without .yaml
+    parent: str | None = None  # the platform that missing keys come from
+    description: str  # one line for `tensorop platforms list`
+    arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")  # `x86_64`, `riscv64` or `aarch64`
+    primitives: tuple[str, ...] = Field(min_length=1, strict=False)  # primitive sets, preferred first: `[rvv, scalar]`
+    registers: int = Field(gt=0, le=1 << 10)  # architectural vector registers
+    # memory streams that the prefetchers follow at once; by default those of the core model, without a model 32
     streams: int | None = Field(default=None, gt=0, le=1 << 10)
+    # vector lengths (bits) to tune for and to report; one entry where the width is fixed
     vlens: tuple[_Vlen, ...] = Field(min_length=1, max_length=16, strict=False)
+    # vector lengths (bits) to verify at, those of `vlens` included; by default the same as `vlens`
     verify_vlens: tuple[_Vlen, ...] = Field(default=(), max_length=16, strict=False)
+    # vector length (bits) that kernels rely on and never exceed; without it they ask at run time
     fixed_vlen: int | None = Field(default=None, gt=0, le=MAX_VLEN)
+    # CPU flags that kernels need, as /proc/cpuinfo spells them: `[v, zba]`
     requires: tuple[str, ...] = Field(default=(), strict=False)
+    # lines of /proc/cpuinfo, each with a text that it contains on this core: `{uarch: "spacemit,x60"}`
     identity: dict[str, str] = Field(default_factory=dict)
-    compiler: Compiler
-    runner: str
-    qemu_cpu: str = ""
+    compiler: Compiler  # how kernels, harness and library are compiled, see [compiler](#compiler)
+    runner: str  # the backend: `native`, `qemu`, `cuda`, or one of your own
+    qemu_cpu: str = ""  # value of QEMU's -cpu, in which `{vlen}` stands for the vector length
+    # data caches, the innermost first, see [caches](#caches)
     caches: tuple[Cache, ...] = Field(min_length=1, strict=False)
+    # library to compare with -> environment, or a list of choices, see [baselines](#baselines)
     baselines: dict[
         str, Annotated[tuple[BaselineChoice, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
+    # values in place of those of an operator or template: `{nr: [4, 8]}`
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
-    device: dict[str, int | str] | None = None
-    model: dict[str, object] | None = None
-    calibration: str | None = None
+    device: dict[str, int | str] | None = None  # facts of a GPU, for platforms with `runner: cuda`
+    model: dict[str, object] | None = None  # the core model, see [model](#model); null: none, although a parent has one
+    calibration: str | None = None  # a calibration-*.yaml beside this file, with fitted constants of the model
 
     @model_validator(mode="after")
     def _check(self) -> PlatformSpec:
@@ -79,6 +88,8 @@ class ProbeSpec(File):
 
     name: str
     description: str
+    # `true`: missing keys come from the most capable platform that this CPU supports, and the caches from the kernel.
+    # Only `tunables`, `baselines` and `model` may stand beside it
     probe: Literal[True]
     tunables: dict[str, object] = Field(default_factory=dict)
     baselines: dict[str, object] = Field(default_factory=dict)

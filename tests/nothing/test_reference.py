@@ -20,6 +20,7 @@ PAGES = (
     "manifest.md",
     "bench-json.md",
     "supported.md",
+    "platform-yaml.md",
 )
 
 
