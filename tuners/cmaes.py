@@ -11,9 +11,7 @@ from tensorop.model.point import Point
 from tensorop.space import Space
 from tensorop.space.strategy import FAILURE, IndexedTuner
 
-DESCRIPTION = (
-    "Optuna's CMA-ES over the tunables, taken to the nearest legal point left (pip install 'tensorop-tuner[tuners]')"
-)
+DESCRIPTION = "Optuna's CMA-ES over the tunables, taken to the nearest legal point left (needs the extra `tuners`)"
 
 
 class Tuner(IndexedTuner):
@@ -26,7 +24,7 @@ class Tuner(IndexedTuner):
             import cmaes  # noqa: F401  # what Optuna's sampler runs on
             import optuna
         except ImportError as error:
-            raise ImportError(f"{error}; pip install 'tensorop-tuner[tuners]'") from error
+            raise ImportError(f"{error}; install the extra `tuners` (docs/how-to/install.md)") from error
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         self._study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=seed % 2**32))

@@ -10,9 +10,7 @@ from tensorop.model.point import Point
 from tensorop.space import Space
 from tensorop.space.strategy import FAILURE, IndexedTuner
 
-DESCRIPTION = (
-    "Optuna's TPE over the tunables, taken to the nearest legal point left (pip install 'tensorop-tuner[tuners]')"
-)
+DESCRIPTION = "Optuna's TPE over the tunables, taken to the nearest legal point left (needs the extra `tuners`)"
 INITIAL = 10  # random points before the first estimate
 
 
@@ -22,7 +20,7 @@ class Tuner(IndexedTuner):
         try:
             import optuna
         except ImportError as error:
-            raise ImportError(f"{error}; pip install 'tensorop-tuner[tuners]'") from error
+            raise ImportError(f"{error}; install the extra `tuners` (docs/how-to/install.md)") from error
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna = optuna
         self._study = optuna.create_study()
