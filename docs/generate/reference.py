@@ -354,6 +354,10 @@ def _variables() -> Iterable[tuple[str, tuple[str, str]]]:
 
 
 def exit_page() -> str:
+    try:
+        tuning.shapes(operators.load("gemm"), "64x64")
+    except errors.UsageError as error:
+        shown = f"error: {error.message}\n       {error.hint}"
     rows = [
         ("0", "Done."),
         (str(errors.JobError.exit_status), "The job failed; the message says why. Also: `verify`, `judge` or `check` "
@@ -363,9 +367,7 @@ def exit_page() -> str:
         (str(INTERRUPTED), "You stopped the job before there was a product; the same command goes on."),
     ]  # fmt: skip
     parts = [
-        fenced(
-            "$ tensorop gemm --platform nowhere\nerror: unknown platform 'nowhere'\n       known: ...\n$ echo $?\n2"
-        ),
+        fenced(f"$ tensorop gemm --shapes 64x64\n{shown}\n$ echo $?\n{errors.UsageError.exit_status}"),
         table(["Status", "Meaning"], rows),
         "From Python the same failures are exceptions of `tensorop.errors`:\n",
         _errors(),

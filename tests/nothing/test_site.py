@@ -88,3 +88,13 @@ def test_nothing_comes_from_another_host(site: Path) -> None:
 def test_pictures_have_words(site: Path) -> None:
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     assert not {path.name: page.wordless for path, page in pages.items() if page.wordless}
+
+
+def test_what_is_loaded_is_found() -> None:
+    page = '<link rel="stylesheet" href="//a/b.css"><link rel="canonical" href="https://a"><a href="https://b">b</a>'
+    page += "<script src='https://c/d.js'></script><img src='e.svg'><p style='background: url(https://f)'></p>"
+    found = Page(page)
+    assert found.loads == ["//a/b.css", "https://c/d.js", "e.svg", "https://f"]
+    assert found.wordless == ["e.svg"]
+    assert [bool(ELSEWHERE.match(one)) for one in found.loads] == [True, True, False, True]
+    assert _of_css("@import 'https://a'; @font-face { src: url(\"https://b\") }") == ["https://a", "https://b"]
