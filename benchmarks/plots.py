@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
 
 import matplotlib as mpl
 
@@ -97,9 +98,10 @@ def draw(plot: Plot) -> bytes:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     out = io.BytesIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Title": plot.title, "Description": plot.description})
+    figure.savefig(out, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return out.getvalue()
+    words = f" <title>{escape(plot.title)}</title>\n <desc>{escape(plot.description)}</desc>\n"
+    return out.getvalue().replace(b" <metadata>", words.encode() + b" <metadata>", 1)
 
 
 def _ways(plot: Plot) -> list[str]:

@@ -30,7 +30,7 @@ ABOUT = {
 
 def numbers(svg):
     """What a plot says of itself, without the bytes of its drawing."""
-    return html.unescape(re.search(r"<dc:description>(.*?)</dc:description>", svg, re.DOTALL)[1])
+    return html.unescape(re.search(r"<desc>(.*?)</desc>", svg, re.DOTALL)[1])
 
 
 def test_what_is_committed_is_what_the_records_say():
