@@ -8,6 +8,7 @@ of each measurement the machine, versions, date, commit and command, then one se
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ OVERVIEW, FIRST_SUITE = "overview", "Suite quick"
 README_PAGES = ("gemm-rvv", "gemm-spacemit-k1", "gemm-cortex-a53", "gemm-avx512")
 BLOCKS = ("README.md", "docs/tutorial.md")  # pages with marked blocks, where they have the marks
 BELOW, SMALL = 0.9, 4096  # of the baseline; multiply-adds up to which a shape counts as small
+WIDEST = 150  # characters of a terminal's line that are shown
 FEWEST_BARS = 20  # of a GPU's plot
 FEWER = "95%"  # of the best: the nearness of the tuners' table
 
@@ -421,7 +423,13 @@ def section(one: Measured) -> Section:
         case Kit():
             return kit_section(one)
         case Output():
-            return Section("\n".join(f"    {line}" for line in one.data.lines), {})
+            return Section("\n".join(f"    {line}" for line in shown(one.data.lines)), {})
+
+
+def shown(lines: Sequence[str]) -> Iterator[str]:
+    """A terminal's lines; `...` stands for those that are wide."""
+    for wide, several in itertools.groupby(lines, lambda line: len(line) > WIDEST):
+        yield from ["..."] if wide else (line.rstrip() for line in several)
 
 
 def page(name: str, found: Sequence[Measured]) -> tuple[str, dict[str, Plot]]:

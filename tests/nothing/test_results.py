@@ -60,7 +60,12 @@ def whole(tmp_path_factory):
     absent = {"openblas 100x100x100 f32 VLEN 512": "wrong-result: C[0,0] is 1"}
     bench = Bench("rvv", 1, "flop/modelled-cycle", MODEL, info, absent, rows, {})
     record(tmp_path, "gemm-rvv-quick", {**ABOUT, "data": bench.to_json()})
-    output = {**ABOUT, "payload": "output", "title": "make gemm", "data": {"lines": ["one", "two"]}}
+    output = {
+        **ABOUT,
+        "payload": "output",
+        "title": "make gemm",
+        "data": {"lines": ["one", "w" * 200, "x" * 200, "two"]},
+    }
     record(tmp_path, "make-gemm", output)
     marks = "<!-- results plot -->\n<!-- end -->\na\n<!-- results -->\nold\n<!-- end -->\nb\n"
     marks += "<!-- make gemm -->\n<!-- end -->\n"
@@ -117,7 +122,7 @@ def test_the_readme_shows_the_vlen_that_is_the_least(checkout):
     assert row in text
     assert "\n![Speedup of gemm over OpenBLAS: rvv, VLEN 512 0.90 simulated](docs/images/overview.svg)\n" in text
     assert "old" not in text
-    assert text.endswith("b\n<!-- make gemm -->\n    one\n    two\n<!-- end -->\n")
+    assert text.endswith("b\n<!-- make gemm -->\n    one\n    ...\n    two\n<!-- end -->\n")
 
 
 def test_every_bar_says_how_it_was_made(checkout):
