@@ -1,5 +1,5 @@
-"""Everything external that a job needs: fetched, cached, checked. Network is used here and nowhere below.
+"""Fetches, checks and caches the external tools and libraries that jobs need. All downloads happen here.
 
-Each verb returns a path or a record that is ready for use, or raises `errors.MissingTool` with the command that
-brings what is absent. Nothing here needs root. `python -m tensorop.provision WHAT [ARCH]` fetches one piece.
+Functions return a path or a record that is ready for use, or raise `errors.MissingTool` with the command that fetches
+the missing piece. Nothing here needs root. `python -m tensorop.provision WHAT [ARCH]` fetches one piece.
 """

@@ -1,7 +1,7 @@
-"""`python -m tensorop.provision WHAT [ARCH]`: fetches one piece into the cache, silently; exit 1 and a sentence if not.
+"""`python -m tensorop.provision WHAT [ARCH]` fetches one piece into the cache; if it fails, it prints the error.
 
-`emulator ARCH` fetches QEMU and a sysroot, and prints the command that programs of the architecture are run behind, its
-words with ';' between, as CMake's CMAKE_CROSSCOMPILING_EMULATOR wants them.
+`emulator ARCH` fetches QEMU and a sysroot, and prints the command that runs the architecture's programs. The words of
+the command are separated by ';', as CMake's CMAKE_CROSSCOMPILING_EMULATOR requires.
 
 WHAT: all | objdump | qemu | sysroot | emulator | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm | nvcc.
 ARCH: this machine's by default.
@@ -18,7 +18,7 @@ from tensorop.provision import baseline, libc, nvcc, objdump, prewarm, qemu
 
 
 def main(arguments: list[str]) -> None:
-    """Fetches what the arguments name. Raises TensoropError."""
+    """Fetches the piece that the arguments name. Raises TensoropError."""
     if not 1 <= len(arguments) <= 2:
         raise errors.UsageError("expected WHAT [ARCH]", hint=__doc__)
     what, arch = arguments[0], (arguments[1:] or [host_arch()])[0]
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     if what in pieces:
         pieces[what]()
         return
-    for threads in (1, 2):  # which may be two builds
+    for threads in (1, 2):  # different builds for some libraries
         baseline.baseline(what, arch, threads).bring()
 
 

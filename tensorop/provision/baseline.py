@@ -1,8 +1,7 @@
-"""Every peer library by the name a user gives it, as it is fastest with so many threads; large ones are fetched only
-when asked for.
+"""Peer libraries by name, each in its fastest build for a number of threads; large ones are fetched on request.
 
-OpenBLAS is there for every architecture: PyPI's scipy-openblas32, and Debian 13's 0.3.29 for riscv64, for which PyPI
-has no wheel before 0.3.33. 0.3.29 is the version most published comparisons were made with.
+OpenBLAS exists for every architecture: PyPI's scipy-openblas32, and Debian 13's 0.3.29 for riscv64, for which PyPI has
+no wheel before 0.3.33. Most published comparisons use 0.3.29.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ tcmlib 1.6.0 manylinux_2_28_x86_64 46c2491988bfd18c4733eeb08aca6a386706a497b92cc
 intel-cmplr-lib-rt 2026.2.0 manylinux_2_28_x86_64 9f713083073a820d2496a6da8e8d4f3482aba6640f74521d25ea48dcebe72748
 intel-sycl-rt 2026.2.0 manylinux_2_28_x86_64 ad920da1ffcb43edbc03422a7c85094997e6d578f9ab534743442af70bcbfaa1
 """)
-# What libdnnl.so.3 really loads, out of 2 GB.
+# The files that libdnnl.so.3 loads, out of 2 GB.
 _ONEDNN_FILES = (
     "libdnnl.so.3", "libtbb.so.12", "libtbbmalloc.so.2", "libtcm.so.1", "libhwloc.so.15", "libimf.so", "libsvml.so",
     "libintlc.so.5", "libirng.so", "libsycl.so.9", "libur_loader.so.0",
@@ -49,27 +48,27 @@ _MKL_FILES = (
     "libmkl_rt.so.3", "libmkl_core.so.3", "libmkl_intel_lp64.so.3", "libmkl_gnu_thread.so.3",
     "libmkl_sequential.so.3", "libmkl_def.so.3", "libmkl_avx2.so.3", "libmkl_avx512.so.3", "libmkl_avx10.so.3",
 )  # fmt: skip
-# LIBXSMM_MAX_MNK of its libxsmm_config.h: it generates code for products of at most 64 cubed.
+# LIBXSMM_MAX_MNK of its libxsmm_config.h: it generates code for products of at most 64x64x64.
 _XSMM_MOST = 2.0 * 262144
 
 
 @dataclass(frozen=True)
 class PeerLibrary:
-    """A shared library to compare with; its file is there once it was brought."""
+    """A shared library to compare with. `bring` fetches it."""
 
     name: str
     version: str
     arch: str
     entry: cache.CacheEntry = field(repr=False)
-    file: str  # the one to load, in the entry
+    file: str  # the file to load, in the entry
     kind: str = "cblas"  # the API it exposes: "cblas" (between prefix and suffix), "dnnl" (oneDNN's C API), "xsmm"
     prefix: str = ""
     suffix: str = ""
     folders: tuple[str, ...] = (".",)  # of the entry, for the loader
-    build: str = ""  # which of several builds of it this is
-    # What the process must carry for it to work, and work best, with so many threads; core types are the platform's.
+    build: str = ""  # the build, if there are several
+    # Variables for correct and fast calls with the number of threads; core types come from the platform.
     environment: Mapping[str, str] = field(default_factory=dict)
-    most_flops: float | None = None  # products of more it hands on to another library, which would be compared instead
+    most_flops: float | None = None  # it passes larger products to another library
 
     @property
     def path(self) -> Path:
@@ -77,11 +76,11 @@ class PeerLibrary:
 
     @property
     def library_path(self) -> tuple[Path, ...]:
-        """Folders for the loader: LD_LIBRARY_PATH of the process that loads it."""
+        """Folders for the loader: LD_LIBRARY_PATH of the process that loads the library."""
         return tuple((self.entry.folder / folder).resolve() for folder in self.folders)
 
     def bring(self, *, offline: bool | None = None) -> PeerLibrary:
-        """It, fetched when absent. Raises MissingTool."""
+        """Returns the library, fetched if it is absent. Raises MissingTool."""
         root, command = self.entry.bring(offline=offline), self.entry.command
         if not self.path.exists():
             raise errors.MissingTool(
@@ -120,14 +119,14 @@ def _onednn_gomp(arch: str, threads: int) -> PeerLibrary:
 
 def _mkl(arch: str, threads: int) -> PeerLibrary:
     version = _MKL[0].version
-    # The default layer wants Intel's OpenMP; the compiler's own libgomp serves. One thread needs none.
+    # The default layer needs Intel's OpenMP; GNU uses the compiler's libgomp. One thread needs neither.
     layer = {"MKL_THREADING_LAYER": "SEQUENTIAL" if threads == 1 else "GNU", "MKL_INTERFACE_LAYER": "LP64"}
     entry = _entry("mkl", version, arch, _in_wheel(_MKL, _MKL_FILES), megabytes=221)
     return PeerLibrary("mkl", version, arch, entry, "libmkl_rt.so.3", environment=layer)
 
 
 def _blis(arch: str, threads: int) -> PeerLibrary:
-    """For one thread the build without threads, which takes a third less time for the smallest products."""
+    """BLIS; for one thread the serial build, which takes a third less time for the smallest products."""
     version, build = "0.9.0", "serial" if threads == 1 else "pthread"
     packages = debian.Packages((f"libblis4-{build}",), "bookworm", arch, "BLIS", cache.by_hand("blis", arch))
     folder = f"usr/lib/{architecture(arch).multiarch}/blis-{build}"
@@ -140,7 +139,7 @@ def _libxsmm(arch: str, threads: int) -> PeerLibrary:
 
     def fill(folder: Path) -> None:
         packages.unpack(folder)
-        # Debian has the static library alone; `noblas` stands in for the BLAS it falls back to.
+        # Debian has only the static library; `noblas` replaces the BLAS that it falls back to.
         lib = folder / "usr/lib"
         argv = [
             str(zig.host_cc()), "-shared", "-o", f"{folder}/libxsmm.so", "-Wl,--whole-archive", f"{lib}/libxsmm.a",
@@ -154,7 +153,7 @@ def _libxsmm(arch: str, threads: int) -> PeerLibrary:
 
 
 def _openblas(name: str, arch: str) -> PeerLibrary:
-    """`openblas`, the newest, or `openblas@VERSION`. Raises UsageError for a version nobody packaged."""
+    """`openblas` (the newest) or `openblas@VERSION`. Raises UsageError for a version without a package."""
     given = name.partition("@")[2] or "newest"
     version = OPENBLAS if given == "newest" else given
     of, command = architecture(arch), cache.by_hand(name, arch)
@@ -181,15 +180,18 @@ _ON_X86: dict[str, Callable[[str, int], PeerLibrary]] = {
 
 
 def names(arch: str) -> tuple[str, ...]:
-    """Every baseline that can be had for an architecture."""
+    """All baselines of an architecture."""
     architecture(arch)
     everywhere = ("openblas", *(f"openblas@{v}" for v in OPENBLAS_VERSIONS))
     return (*everywhere, *_ON_X86) if arch == "x86_64" else everywhere
 
 
 def baseline(name: str, arch: str, threads: int = 1) -> PeerLibrary:
-    """A peer library as it is fastest with so many threads: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`,
-    `mkl`, `blis`, `libxsmm`. Raises UsageError for a name or version that this architecture has not."""
+    """A peer library in its fastest build for a number of threads.
+
+    name: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`, `mkl`, `blis`, `libxsmm`. Raises UsageError for a
+    name or version that this architecture lacks.
+    """
     if name.partition("@")[0] == "openblas":
         return _openblas(name, arch)
     if name not in names(arch):

@@ -1,7 +1,7 @@
-"""Cache entries: a folder is filled aside, listed, and appears by one rename; a torn one is a miss.
+"""Cache entries: a folder is filled aside, listed, and published by one rename; a damaged one is filled again.
 
-An entry holds `entry.json`, the size of every regular file and the target of every link in it, written last. Whoever
-finds a file gone or of another size (a full disk, an interrupted copy) fills the entry again.
+An entry has the file `entry.json`, written last: the size of every regular file and the target of every link. If a file
+is absent or has another size (a full disk, an interrupted copy), the entry is filled again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger("tensorop")
 
 
 def entry_path(*parts: str) -> Path:
-    """The place of an entry, whether or not it is there."""
+    """The path of an entry, whether or not it exists."""
     return settings.read().cache.joinpath(*parts)
 
 
@@ -44,7 +44,7 @@ def _inventory(folder: Path) -> dict[str, int | str]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether a folder is a finished entry with all of its files at their sizes."""
+    """Whether a folder is a finished entry whose files all have their sizes."""
     try:
         listed = json.loads((folder / LIST).read_text())
     except (OSError, ValueError):
@@ -54,21 +54,21 @@ def is_whole(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """One thing in the cache, and how it gets there."""
+    """A folder in the cache, and the function that fills it."""
 
     folder: Path
-    fill: Callable[[Path], None]  # puts its files into a scratch folder
+    fill: Callable[[Path], None]  # writes the files into a scratch folder
     what: str  # in messages
-    command: str  # fetches it by hand
+    command: str  # fetches the entry by hand
     purpose: str = ""
-    megabytes: int = 0  # to fetch, where it is known
+    megabytes: int = 0  # to fetch, if known
     doing: str = "fetching"
 
     def bring(self, *, offline: bool | None = None) -> Path:
-        """The folder, filled when absent or torn.
+        """The folder, filled if it is absent or damaged.
 
-        Two processes that ask at once fill once. What is fetched is told before, by the logger "tensorop".
-        Raises MissingTool when offline and absent, JobError when the cache cannot be written.
+        Concurrent processes fill it once. The logger "tensorop" announces a download. Raises MissingTool when offline
+        and absent, JobError if the cache cannot be written.
         """
         folder, what = self.folder, self.what
         if is_whole(folder):

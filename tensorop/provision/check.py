@@ -1,4 +1,4 @@
-"""What is on this machine and what is missing, each with the command that brings it. Looks only; fetches nothing."""
+"""Lists the tools and libraries of this machine, and commands for the missing ones. It fetches nothing."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from tensorop.provision import baseline, cache, debian, libc, objdump, process, 
 from tensorop.specs import native
 
 Status = Literal["ok", "missing", "old"]
-DISTRIBUTION = "tensorop-tuner"  # of this project on an index, as pyproject.toml has it
+DISTRIBUTION = "tensorop-tuner"  # this project's name on an index, as in pyproject.toml
 PYTHON_PACKAGE = "Python package"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One thing a job may need. `command` brings it (empty where nothing can); `optional`: most jobs do without."""
+    """A tool or library that a job may need."""
 
     name: str
     purpose: str
     status: Status
     version: str = ""
     path: str = ""
-    command: str = ""
-    optional: bool = False
+    command: str = ""  # installs or fetches it; "" if no command can
+    optional: bool = False  # most jobs do not need it
 
 
 def pieces(arches: Iterable[str] = (), *, features: Mapping[str, Iterable[str]] | None = None) -> list[Piece]:
-    """Everything jobs on these architectures need; without any, on all that are known to this machine.
+    """The pieces that jobs on these architectures need; without any, on all supported architectures.
 
-    `features` names groups of CPU flags, as /proc/cpuinfo spells them, that native runs rely on.
+    features: groups of CPU flags that native runs need, spelled as in /proc/cpuinfo.
     Raises UsageError for an unknown architecture.
     """
     wanted = tuple(architecture(a).name for a in arches) or tuple(ARCHITECTURES)
@@ -60,7 +60,7 @@ def _python() -> Piece:
 
 
 def _requirements() -> list[Requirement]:
-    """What the package declares: from its metadata when installed, else from the checkout's pyproject.toml."""
+    """Declared requirements: from the metadata of the installed package, else from the checkout's pyproject.toml."""
     try:
         declared = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
@@ -71,7 +71,7 @@ def _requirements() -> list[Requirement]:
 
 
 def python_packages() -> list[Piece]:
-    """One piece for each Python package that tensorop declares."""
+    """A piece for each Python package that tensorop requires."""
     found = []
     for requirement in _requirements():
         command = f"pip install '{requirement}'"
@@ -133,7 +133,7 @@ def _emulation(arch: str) -> list[Piece]:
 
 
 def _cached(name: str, purpose: str, entry: cache.CacheEntry, package: str, optional: bool = False) -> Piece:
-    """A piece of the cache, with the version of a Debian package in it."""
+    """A piece in the cache, with the version of a Debian package in it."""
     if not cache.is_whole(entry.folder):
         return Piece(name, purpose, "missing", command=entry.command, optional=optional)
     version = debian.version(entry.folder, package)
@@ -152,7 +152,7 @@ def _baseline(name: str, arch: str, purpose: str, optional: bool = False) -> Pie
 
 
 def cpu_features(name: str, flags: Iterable[str]) -> Piece:
-    """Whether this machine's CPU has every flag of a group; nothing can bring what it lacks."""
+    """Whether this machine's CPU has every flag of a group; no command can add one."""
     lacking = sorted(set(flags) - native.cpu_flags())
     purpose = f"native runs of {name}" + (f" (this CPU lacks {', '.join(lacking)})" if lacking else "")
     return Piece(f"CPU for {name}", purpose, "missing" if lacking else "ok", path="/proc/cpuinfo", optional=True)
@@ -177,6 +177,6 @@ def _extras(arches: Iterable[str]) -> list[Piece]:
 
 
 def _optional(name: str, purpose: str, command: str, pattern: str = "") -> Piece:
-    """A program on the PATH, or the first file of a pattern."""
+    """A program on the PATH, or the first file that matches a pattern."""
     path = next(iter(sorted(glob.glob(pattern))), "") if pattern else shutil.which(name) or ""
     return Piece(name, purpose, "ok" if path else "missing", path=path, command=command, optional=True)

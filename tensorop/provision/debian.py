@@ -1,7 +1,7 @@
 """Debian packages of any release and architecture, unpacked without root.
 
-apt-get runs with a state folder, a sources list and a status file of its own, so it neither needs root nor touches
-the system; it checks the release's signature against Debian's keyring and every package against the signed lists.
+apt-get runs with its own state folder, sources list and status file, so it needs no root and does not change the
+system. It checks the release's signature against Debian's keyring, and every package against the signed lists.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ PUBLIC_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_HELPER = "/usr/lib/apt/apt-helper"
 
-# Release, architecture, package, its place below pool/main, its SHA-256; of Debian 13.7. The digests are those of the
-# release's signed lists; a package that a point release replaced leaves the archive, and the lists serve.
+# Release, architecture, package, path below pool/main, SHA-256; of Debian 13.7. The digests are those of the release's
+# signed lists. If a point release removes a package from the archive, it is fetched by the current lists instead.
 _TABLE = """
 trixie riscv64 libc6 g/glibc/libc6_2.41-12+deb13u4_riscv64.deb 77f0da760da3eab6318917857669ec23556b4e1ee489218cb966884a11b0d967
 trixie riscv64 libgcc-s1 g/gcc-14/libgcc-s1_14.2.0-19_riscv64.deb 16d3f9f534028615413d23f649e5d246baef48fe7db739ad564ef8b9a6e5587c
@@ -46,13 +46,13 @@ _POOL = {
 
 @dataclass(frozen=True)
 class Packages:
-    """Some of a release's packages for one architecture, without their dependencies."""
+    """Packages of a release for one architecture, without their dependencies."""
 
     names: tuple[str, ...]
     suite: str
     arch: str
     what: str  # in messages
-    hint: str  # what to do where they cannot be had
+    hint: str  # advice if they are unavailable
 
     @property
     def debian(self) -> str:
@@ -61,11 +61,11 @@ class Packages:
 
     @property
     def recipe(self) -> str:
-        """Eight characters that change with the list, for the name of the entry they are unpacked into."""
+        """Eight characters that depend on the packages' names, for the name of their cache entry."""
         return hashlib.sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def unpack(self, folder: Path) -> None:
-        """Unpacks them over one another: a filler for a cache entry. Raises MissingTool."""
+        """Unpacks all packages into one folder; fills a cache entry. Raises MissingTool."""
         archives = folder / ".debs"
         archives.mkdir()
         versions = []
@@ -80,12 +80,12 @@ class Packages:
                 (folder / merged).symlink_to(f"usr/{merged}")
 
     def entry(self, folder: Path, purpose: str) -> cache.CacheEntry:
-        """A cache entry of their own."""
+        """A cache entry with these packages."""
         return cache.CacheEntry(folder, self.unpack, what=self.what, command=self.hint, purpose=purpose)
 
 
 def mirror() -> str:
-    """The archive this machine's own apt uses, or Debian's public one.
+    """The archive of this machine's own apt, or Debian's public one.
 
     `apt-get indextargets` lists the configured archives whether or not their lists were fetched.
     """
@@ -104,7 +104,7 @@ def mirror() -> str:
 
 
 def _configure(state: Path, archive: str, packages: Packages) -> Path:
-    """Writes apt's private configuration; the system's own apt.conf.d (a proxy, say) stays in force."""
+    """Writes apt's private configuration; the system's own apt.conf.d (e.g. a proxy) still applies."""
     for sub in ("lists/partial", "cache/archives/partial", "preferences.d"):
         (state / sub).mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
@@ -145,9 +145,9 @@ def _configure(state: Path, archive: str, packages: Packages) -> Path:
 
 
 def download(packages: Packages, into: Path) -> list[Path]:
-    """Fetches packages into a folder, by their digests or else by signed lists; the files, sorted by name.
+    """Fetches packages into a folder, by pinned digests or by signed lists. Returns the files, sorted by name.
 
-    Raises MissingTool where apt-get, Debian's keyring, the archive or a package cannot be had.
+    Raises MissingTool if apt-get, Debian's keyring, the archive or a package is unavailable.
     """
     doing, hint = f"fetching {packages.what}", packages.hint
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
@@ -157,7 +157,7 @@ def download(packages: Packages, into: Path) -> list[Path]:
             f"{doing}: Debian's keyring {KEYRING} is missing, so its archive cannot be trusted",
             hint="apt-get install debian-archive-keyring",
         )
-    # A mirror need not carry every architecture or release; the public archive does.
+    # A mirror may lack an architecture or a release; the public archive has them all.
     archives = list(dict.fromkeys((mirror(), PUBLIC_MIRROR)))
     if found := download_pinned(packages, archives, into):
         return found
@@ -175,7 +175,7 @@ def download(packages: Packages, into: Path) -> list[Path]:
 
 
 def _fetch(state: Path, conf: str, packages: Packages, into: Path) -> None:
-    """Downloads by the lists at hand, and by fresh ones when those name packages that a point release replaced."""
+    """Downloads by the local lists, or by fresh ones if a point release replaced a package."""
     doing, hint = f"fetching {packages.what}", f"check the network and apt's sources, then: {packages.hint}"
     apt = ["apt-get", "-q", "-c", conf]
     get = [*apt, "download", *packages.names]
@@ -190,10 +190,10 @@ def _fetch(state: Path, conf: str, packages: Packages, into: Path) -> None:
 
 
 def download_pinned(packages: Packages, archives: Iterable[str], into: Path) -> list[Path]:
-    """The packages, from the first of some archives that has them all; none where one is not pinned or is not there.
+    """The packages from the first archive that has them all; none if one is not pinned or not available.
 
-    By their place in the archive and their digest: a mirror's lists of all packages are larger than all of these, and
-    useless while the mirror is being brought up to date.
+    They are fetched by path and digest. A mirror's lists are larger than these packages, and useless while the mirror
+    is being updated.
     """
     wanted = [_POOL.get((packages.suite, packages.debian, name)) for name in packages.names]
     for archive in archives if None not in wanted else ():
@@ -217,25 +217,25 @@ def download_pinned(packages: Packages, archives: Iterable[str], into: Path) -> 
 
 @dataclass(frozen=True)
 class Tools:
-    """Programs of this machine with the libraries they load, out of Debian's packages."""
+    """Programs for this machine and their libraries, from Debian's packages."""
 
-    kind: str  # the folder of the cache they are in
+    kind: str  # their folder in the cache
     what: str
     suite: str
-    packages: tuple[str, ...]  # with all that the base system may lack
-    bin: str  # the folder they are in
-    names: tuple[str, ...]  # those that are kept
+    packages: tuple[str, ...]  # including libraries that the base system may lack
+    bin: str  # folder of the programs
+    names: tuple[str, ...]  # programs to keep
     purpose: str
     command: str
     hint: str
     megabytes: int = 0
 
     def path(self, name: str) -> Path:
-        """The script that starts a program, whether or not it is there."""
+        """The script that starts a program, whether or not it exists."""
         return self._entry().folder / name
 
     def bring(self, name: str, *, offline: bool | None) -> Path:
-        """The script, its program fetched when absent. Raises MissingTool."""
+        """The script; its program is fetched if it is absent. Raises MissingTool."""
         return self._entry().bring(offline=offline) / name
 
     def _entry(self) -> cache.CacheEntry:
@@ -261,8 +261,8 @@ class Tools:
 def _starter(root: str, folder: str, name: str) -> str:
     """A script that starts an unpacked program with the unpacked libraries.
 
-    Their path goes through the loader's argument and not through LD_LIBRARY_PATH, which an emulator's guest would
-    inherit; what a shell adds to an empty environment is taken out again, so that the guest's stays as it was given.
+    The library path is an argument of the loader: an emulator's guest would inherit LD_LIBRARY_PATH. The script removes
+    the variables that a shell adds to an empty environment, so the guest's environment stays as given.
     """
     host = architecture(host_arch())
     libraries = ":".join(f"{root}/{part}/{host.multiarch}" for part in ("usr/lib", "lib"))
@@ -271,7 +271,7 @@ def _starter(root: str, folder: str, name: str) -> str:
 
 
 def version(folder: Path, package: str) -> str:
-    """The version of a package unpacked by `Packages.unpack`, as Debian writes it; empty when it is not there."""
+    """The version of a package that `Packages.unpack` unpacked, in Debian's spelling; "" if it is absent."""
     try:
         rows = [line.split() for line in (folder / "packages.txt").read_text().splitlines()]
     except OSError:

@@ -1,7 +1,7 @@
 """A static C library for the harness, without compiling one.
 
-zig compiles musl at the first static link for a target: 30 to 60 s on two cores, for each -mcpu and -O level. Debian
-ships the same musl (1.2.5) compiled, 1 MB; linked with it, zig only builds its compiler support routines (3 s).
+zig compiles musl at the first static link for a target, for each -mcpu and -O level; this takes 30 to 60 s on two
+cores. Debian ships the same musl (1.2.5) compiled, 1 MB. With it, zig only builds its compiler support routines (3 s).
 """
 
 from __future__ import annotations
@@ -20,16 +20,15 @@ SUITE = "trixie"
 
 @dataclass(frozen=True)
 class StaticLink:
-    """How a static program is linked: `before` + objects + `after` + ("-o", program).
+    """The command that links a static program: `before` + objects + `after` + ("-o", program).
 
-    `before` holds compiler, target, CPU and -O level: one string per architecture for the whole project. Objects are
-    compiled apart, with their own -mcpu, for the same musl triple. `origin` names the C library and its version.
+    Objects are compiled separately, with their own -mcpu, for the same musl triple.
     """
 
     arch: str
-    before: tuple[str, ...]
+    before: tuple[str, ...]  # compiler, target, CPU and -O level, the same in the whole project
     after: tuple[str, ...]
-    origin: str
+    origin: str  # name and version of the C library
 
     def argv(self, objects: tuple[str, ...], program: str) -> tuple[str, ...]:
         """The whole command that links `objects` into `program`."""
@@ -37,7 +36,7 @@ class StaticLink:
 
 
 def entry(arch: str) -> cache.CacheEntry:
-    """Debian's musl for an architecture."""
+    """The cache entry of Debian's musl for an architecture."""
     packages = debian.Packages(("musl-dev",), SUITE, arch, f"musl for {arch}", cache.by_hand("libc", arch))
     return packages.entry(
         cache.entry_path("libc", f"musl-{SUITE}-{architecture(arch).name}"), "to link candidates with"
@@ -46,10 +45,10 @@ def entry(arch: str) -> cache.CacheEntry:
 
 @functools.cache
 def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
-    """How to link a static program for an architecture, with its one CPU string.
+    """The command that links a static program for an architecture, with the architecture's one CPU string.
 
-    Asked once a process. Where Debian's musl cannot be had, zig's own: the same for the caller, half a minute more
-    the first time.
+    Cached per process. If Debian's musl is unavailable, zig's own is used; then the first link takes half a minute
+    more.
     Raises MissingTool without zig.
     """
     t = architecture(arch)
@@ -61,7 +60,7 @@ def static_link(arch: str, *, offline: bool | None = None) -> StaticLink:
         return StaticLink(arch, compiler, (), f"musl of zig {zig.zig_version()}")
     lib = root / "usr/lib" / t.static_triple
     before = (*compiler, "-nostdlib", str(lib / "crt1.o"), str(lib / "crti.o"))
-    # libc.a holds the maths and the threads as well; it needs compiler_rt (long double is 128 bits in software).
+    # libc.a includes mathematics and threads; it needs compiler_rt (long double is 128 bits in software).
     after = (str(lib / "libc.a"), "-lcompiler_rt", str(lib / "crtn.o"))
     return StaticLink(arch, before, after, f"musl {debian.version(root, 'musl-dev')}")
 
@@ -72,7 +71,7 @@ def shared_link(arch: str, triple: str) -> tuple[str, ...]:
 
 
 def warm(arch: str, *, offline: bool | None = None) -> StaticLink:
-    """Links an empty program, so that whatever zig builds once for the architecture is built. Raises MissingTool."""
+    """Links an empty program, so that zig builds its parts for the architecture. Raises MissingTool."""
     link = static_link(arch, offline=offline)
     with tempfile.TemporaryDirectory() as tmp:
         obj = _empty_object(arch, architecture(arch).static_triple, Path(tmp))
@@ -81,7 +80,7 @@ def warm(arch: str, *, offline: bool | None = None) -> StaticLink:
 
 
 def warm_shared(arch: str, triple: str) -> None:
-    """The same for `shared_link`. Raises MissingTool."""
+    """Links an empty library by `shared_link`, for the same purpose. Raises MissingTool."""
     with tempfile.TemporaryDirectory() as tmp:
         obj = _empty_object(arch, triple, Path(tmp))
         _run((*shared_link(arch, triple), obj, "-o", str(Path(tmp, "empty.so"))), arch)

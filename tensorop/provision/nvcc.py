@@ -1,4 +1,4 @@
-"""nvcc: this machine's, that of the extra `cuda`, or one set of NVIDIA's wheels from PyPI, by digest."""
+"""nvcc: this machine's, the one of the extra `cuda`, or one set of NVIDIA's wheels from PyPI, by digest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from tensorop import errors
 from tensorop.provision import cache, process, pypi
 
-# One set: unpinned, pip mixes releases. nvcc's own headers are in crt, cuda_fp16.h asks for cccl's <nv/target>.
+# One set: pip mixes releases of unpinned wheels. crt has nvcc's own headers; cuda_fp16.h includes cccl's <nv/target>.
 _WHEELS = pypi.wheels("""
 nvidia-cuda-nvcc 13.0.88 manylinux_2_17_x86_64 56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03
 nvidia-nvvm 13.0.88 manylinux_2_12_x86_64 c5f41ffeb6466944a026dfa5317d7d85355c119bbec279205d22f1869d1054e0
@@ -28,17 +28,17 @@ _USUAL = Path("/usr/local/cuda/bin/nvcc")
 
 @dataclass(frozen=True)
 class Nvcc:
-    """binary: nvcc, with ptxas beside it; version, ptxas: what they say of themselves."""
+    """An nvcc, with ptxas beside it."""
 
     binary: Path
-    version: str
-    ptxas: str
+    version: str  # of nvcc
+    ptxas: str  # version of ptxas
 
 
 def nvcc(*, offline: bool | None = None) -> Nvcc:
-    """The first that is found, fetched when there is none.
+    """The first nvcc that is found, fetched if there is none.
 
-    Raises MissingTool without the network or without g++, which nvcc hands its files to first.
+    Raises MissingTool without the network, or without g++, which nvcc runs on its files first.
     """
     if shutil.which("g++") is None:
         raise errors.MissingTool("nvcc needs g++, which is not on this machine", hint="apt install g++")
@@ -67,7 +67,7 @@ def _of_extra() -> Path | None:
 
 
 def _asked(binary: Path) -> Nvcc | None:
-    """None where it does not run or is too old for the copy engine's instructions."""
+    """An nvcc with its versions; None if it does not run or is too old for TMA instructions."""
     versions = [
         re.search(r"release [\d.]+, V([\d.]+)", process.output_of(binary.with_name(name), "--version"))
         for name in ("nvcc", "ptxas")
@@ -79,7 +79,7 @@ def _asked(binary: Path) -> Nvcc | None:
 
 
 def _place(wheel: pypi.Wheel, name: str) -> str | None:
-    """The wheels' common folder nvidia/cu13, and their licences."""
+    """Paths of the files in the wheels' common folder nvidia/cu13, and of their licenses."""
     inside = name.partition("nvidia/cu13/")[2]
     if not inside and ".dist-info/licenses/" in name:
         return f"licenses/{wheel.project}-{Path(name).name}"

@@ -1,6 +1,6 @@
 """llvm-objdump of LLVM 14 or newer: the system's, else Debian 12's unpacked into the cache.
 
-Older ones do not know RISC-V's vectors.
+Older versions cannot disassemble RISC-V's vector instructions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorop.provision import debian, process
 LEAST = 14
 NAME = "llvm-objdump"
 HINT = "apt-get install llvm (Debian 12), or without root: python -m tensorop.provision objdump"
-# What it loads beyond the base system comes along.
+# With the libraries that the base system may lack.
 _PACKAGES = (
     "llvm-14", "libllvm14", "libcurl3-nss", "libedit2", "libbsd0", "libmd0", "libffi8", "libtinfo6", "libxml2",
     "libicu72", "liblzma5", "libz3-4", "zlib1g", "libstdc++6", "libgcc-s1",
@@ -37,13 +37,13 @@ _NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
 
 
 def version(binary: Path) -> int:
-    """The major version of an llvm-objdump; 0 for what does not run or is something else."""
+    """The major version of an llvm-objdump; 0 if it does not run or is another program."""
     found = re.search(r"LLVM version (\d+)\.", process.output_of(binary, "--version"))
     return int(found[1]) if found else 0
 
 
 def system() -> Path | None:
-    """One on the PATH that is new enough: `llvm-objdump`, else the newest `llvm-objdump-NN`."""
+    """An llvm-objdump on the PATH that is new enough: `llvm-objdump`, else the newest `llvm-objdump-NN`."""
     plain = shutil.which(NAME)
     if plain is not None and version(Path(plain)) >= LEAST:
         return Path(plain)
@@ -57,12 +57,12 @@ def system() -> Path | None:
 
 
 def cached() -> Path:
-    """The place of the unpacked one, whether or not it is there."""
+    """The path of the unpacked llvm-objdump, whether or not it exists."""
     return _TOOLS.path(NAME)
 
 
 def objdump(*, offline: bool | None = None) -> Path:
-    """An llvm-objdump that is new enough: the system's or the unpacked one, fetched when absent. Raises MissingTool."""
+    """An llvm-objdump that is new enough: the system's or the unpacked one, fetched if absent. Raises MissingTool."""
     if (here := system()) is not None:
         return here
     binary = _TOOLS.bring(NAME, offline=offline)

@@ -1,4 +1,4 @@
-"""Fetches and builds what a job on one architecture needs, all at once, while the caller does something else."""
+"""Fetches and builds everything that a job on one architecture needs, in parallel."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tensorop.model.architecture import host_arch
 from tensorop.process import children
 from tensorop.provision import baseline, libc, objdump, qemu
 
-LETTING_GO_S = 5.0  # for those that wait for a killed child; a download ends by itself
+LETTING_GO_S = 5.0  # for threads that wait for a killed child; a download ends by itself
 
 
 def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -> dict[str, Callable[[], object]]:
-    """What there is to bring for an architecture, by name; `shared` is the triple of its products, when wanted."""
+    """The pieces to fetch for an architecture, by name. shared: the triple of its products, if they are needed."""
     todo: dict[str, Callable[[], object]] = {
         "libc": lambda: libc.warm(arch, offline=offline),
         "objdump": lambda: objdump.objdump(offline=offline),
@@ -28,10 +28,10 @@ def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -
 
 
 def bring(arch: str, *, shared: str | None = None, offline: bool | None = None) -> None:
-    """All of `jobs`, each on a thread: they wait for the network and for zig. Raises MissingTool, JobError.
+    """Runs all `jobs`, each in a thread, since they wait for the network and for zig. Raises MissingTool, JobError.
 
-    The first that fails ends what the others have started, and is raised at once: without a compiler or a baseline
-    nobody needs a C library built. The cache's locks make it safe to ask for a piece directly meanwhile.
+    The first failure is raised at once and ends the child processes of the others: without a compiler or a baseline the
+    other pieces are useless. The cache's locks allow direct requests for a piece meanwhile.
     """
     todo = jobs(arch, shared=shared, offline=offline).values()
     pool = ThreadPoolExecutor(max_workers=len(todo), thread_name_prefix="provision")

@@ -1,4 +1,4 @@
-"""Runs a fetching tool (apt-get, dpkg, pip, cc) and turns its failure into one sentence and a next step."""
+"""Runs a fetching tool (apt-get, dpkg, pip, cc), and reports its failure with a reason and a next step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorop.process import children
 
 
 def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, seconds: float = 600) -> str:
-    """The standard output of a command. Raises MissingTool when it is absent, fails or takes too long."""
+    """The standard output of a command. Raises MissingTool if it is absent, fails or takes too long."""
     environment: Mapping[str, str] = {**settings.scrubbed_environment(), "LC_ALL": "C.UTF-8"}
     try:
         done = children.run(argv, cwd=cwd, env=environment, timeout=seconds)
@@ -29,7 +29,7 @@ def run(argv: Sequence[str], *, doing: str, hint: str, cwd: Path | None = None, 
 
 
 def output_of(binary: Path, option: str) -> str:
-    """What a program prints for an option that ends it at once (`--version`); "" when it does not run. Asked once."""
+    """The output of a program for an option that ends it at once (`--version`); "" if it does not run. Cached."""
     try:
         return _output_of(binary, option, binary.stat().st_mtime_ns)
     except OSError:

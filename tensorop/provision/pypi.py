@@ -17,16 +17,16 @@ from tensorop.provision import process
 
 @dataclass(frozen=True)
 class Wheel:
-    """One wheel: its project, version, pip's platform tag and the digest it must have."""
+    """One wheel."""
 
     project: str
     version: str
-    platform: str
-    sha256: str
+    platform: str  # pip's platform tag
+    sha256: str  # the digest that it must have
 
 
 def wheels(table: str) -> tuple[Wheel, ...]:
-    """One for each line of a table: project, version, platform, digest."""
+    """Wheels from a table with a line for each: project, version, platform, digest."""
     return tuple(Wheel(*line.split()) for line in table.split("\n") if line)
 
 
@@ -37,9 +37,9 @@ def sha256(file: Path) -> str:
 
 
 def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
-    """Fetches one wheel with this interpreter's pip, which honours the user's index, proxy and certificates.
+    """Fetches one wheel with this interpreter's pip, which uses the user's index, proxy and certificates.
 
-    Raises MissingTool when pip or the wheel cannot be had, or when its digest is not the pinned one.
+    Raises MissingTool if pip or the wheel is unavailable, or if its digest is not the pinned one.
     """
     into.mkdir(parents=True, exist_ok=True)
     before = set(into.iterdir())
@@ -60,9 +60,9 @@ def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
 
 
 def unpacker(wheels: Iterable[Wheel], select: Iterable[str], *, hint: str) -> Callable[[Path], None]:
-    """A filler for a cache entry: files of the wheels whose path matches a pattern, laid flat in the entry's folder.
+    """A function that fills a cache entry with the files of wheels whose path matches a pattern, without folders.
 
-    Licence files always come along.
+    License files are always included.
     """
     patterns = (*select, "*.dist-info/licenses/*", "*.dist-info/LICENSE*")
 
@@ -76,9 +76,10 @@ def unpacker(wheels: Iterable[Wheel], select: Iterable[str], *, hint: str) -> Ca
 
 
 def placer(wheels: Iterable[Wheel], place: Callable[[Wheel, str], str | None], *, hint: str) -> Callable[[Path], None]:
-    """A filler for a cache entry: each file of the wheels where `place` puts it below the entry's folder.
+    """A function that fills a cache entry with files of wheels, at the paths that `place` returns.
 
-    place: takes the wheel and the file's path in it; None leaves the file out.
+    place: takes the wheel and the file's path in it; returns a path below the entry's folder, or None to leave the file
+    out.
     """
 
     def fill(folder: Path) -> None:

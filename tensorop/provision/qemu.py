@@ -1,7 +1,7 @@
-"""QEMU user mode with TCG plug-ins, the libraries that programs load under it, and the plug-in that confines it.
+"""QEMU user mode with TCG plug-ins, the sysroot of programs that run in it, and the plug-in that confines it.
 
-The system's QEMU, else Debian 12's 7.2 unpacked into the cache. Debian 13's 10.0 is a static build without `-plugin`,
-so the option is asked for, not the version.
+The system's QEMU is used if it has plug-ins, else Debian 12's 7.2 unpacked into the cache. Debian 13's 10.0 is a static
+build without `-plugin`, so the check is for the option and not for the version.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorop.provision import cache, debian, process, zig
 
 HINT = "apt-get install qemu-user (Debian 12), or without root: python -m tensorop.provision qemu"
 
-# What it loads beyond the base system comes along, down to libgnutls' own needs.
+# With the libraries that the base system may lack, including those of libgnutls.
 _PACKAGES = (
     "qemu-user", "libcapstone4", "libglib2.0-0", "libnuma1", "liburing2", "libgnutls30", "libpcre2-8-0",
     "libp11-kit0", "libidn2-0", "libunistring2", "libtasn1-6", "libnettle8", "libhogweed6", "libgmp10", "libffi8",
@@ -42,23 +42,23 @@ _JAIL = zig.OwnPart(
 
 
 def has_plugins(binary: Path) -> bool:
-    """Whether it runs and takes `-plugin`."""
+    """Whether a QEMU runs and accepts `-plugin`."""
     return re.search(r"^-plugin\b", process.output_of(binary, "-help"), re.MULTILINE) is not None
 
 
 def system(arch: str) -> Path | None:
-    """The qemu on the PATH, whatever it can do."""
+    """The qemu on the PATH, with or without plug-ins."""
     found = shutil.which(f"qemu-{architecture(arch).name}")
     return Path(found) if found else None
 
 
 def cached(arch: str) -> Path:
-    """The place of the unpacked one, whether or not it is there."""
+    """The path of the unpacked qemu, whether or not it exists."""
     return _TOOLS.path(f"qemu-{architecture(arch).name}")
 
 
 def qemu(arch: str, *, offline: bool | None = None) -> Path:
-    """A `qemu-ARCH` that takes plug-ins. Raises MissingTool with how to get one."""
+    """A `qemu-ARCH` that accepts plug-ins. Raises MissingTool with the command that fetches one."""
     here = system(arch)
     if here is not None and has_plugins(here):
         return here
@@ -66,7 +66,7 @@ def qemu(arch: str, *, offline: bool | None = None) -> Path:
 
 
 def unpacked(arch: str, *, offline: bool | None = None) -> Path:
-    """The same from the cache, fetched when absent, leaving the system's alone. Raises MissingTool."""
+    """A `qemu-ARCH` from the cache, fetched if absent, whatever the system has. Raises MissingTool."""
     binary = _TOOLS.bring(cached(arch).name, offline=offline)
     if not has_plugins(binary):
         raise errors.MissingTool(f"{binary} does not run on this machine or takes no plug-ins", hint=HINT)
@@ -74,7 +74,7 @@ def unpacked(arch: str, *, offline: bool | None = None) -> Path:
 
 
 def qemu_version(binary: Path) -> str:
-    """The version it prints, e.g. 7.2.22. Raises MissingTool when it does not run."""
+    """The version that a QEMU prints, e.g. 7.2.22. Raises MissingTool if it does not run."""
     out = process.run([str(binary), "--version"], doing=f"asking {binary} for its version", hint=HINT)
     found = re.search(r"version (\S+)", out)
     return found.group(1) if found else out.split("\n", 1)[0]
@@ -83,8 +83,8 @@ def qemu_version(binary: Path) -> str:
 def sysroot_entry(arch: str) -> cache.CacheEntry:
     """The glibc loader and libraries of an architecture.
 
-    Debian 13's glibc 2.41: scipy-openblas32 for riscv64 wants 2.38 and Debian 12 has no riscv64 at all. zlib1g is for
-    the libgfortran inside the older aarch64 wheels of OpenBLAS.
+    glibc is Debian 13's 2.41: scipy-openblas32 for riscv64 needs 2.38, and Debian 12 has no riscv64. zlib1g is for the
+    libgfortran in the older aarch64 wheels of OpenBLAS.
     """
     names, what = ("libc6", "libgcc-s1", "zlib1g"), f"the sysroot of {arch}"
     packages = debian.Packages(names, "trixie", arch, what, cache.by_hand("sysroot", arch))
@@ -93,17 +93,21 @@ def sysroot_entry(arch: str) -> cache.CacheEntry:
 
 
 def sysroot(arch: str, *, offline: bool | None = None) -> Path:
-    """The root to give to `qemu -L`; "/" for this machine's own architecture. Raises MissingTool."""
+    """The root for `qemu -L`; "/" for this machine's own architecture. Raises MissingTool."""
     return Path("/") if arch == host_arch() else sysroot_entry(arch).bring(offline=offline)
 
 
 def emulator(arch: str) -> list[str]:
-    """The command behind which programs of a foreign architecture run on this machine, also those that load libraries:
-    QEMU with a core that has what libraries may ask for, and with glibc. Raises MissingTool, UsageError."""
+    """The command that runs programs of a foreign architecture on this machine, with or without shared libraries.
+
+    It is QEMU with glibc and a core that has the features libraries may require. Raises MissingTool, UsageError.
+    """
     return [str(qemu(arch)), "-cpu", architecture(arch).emulated_cpu, "-L", str(sysroot(arch))]
 
 
 def jail() -> Path:
-    """The plug-in that confines QEMU (native/qemu_jail.c), which finds the C library's functions in QEMU's own. Raises
-    as `OwnPart.build`."""
+    """The plug-in that confines QEMU (native/qemu_jail.c). It uses the C library in QEMU's process.
+
+    Raises as `OwnPart.build`.
+    """
     return _JAIL.build()

@@ -1,4 +1,4 @@
-"""The launcher that shows a compiler a few folders and no other file (native/view.c), built for this machine once."""
+"""The launcher that hides all files but a few folders from a compiler (native/view.c), built once per machine."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _STRONGEST_FIRST = (NAMESPACES + LANDLOCK, NAMESPACES, LANDLOCK)
 
 
 def guards() -> str:
-    """The guards that work on this machine, found by starting the compiler behind them; empty where none does.
+    """The guards that work on this machine, found by starting the compiler behind them; empty if none works.
 
-    Asked once a process. Raises MissingTool, JobError as `OwnPart.build`.
+    Cached per process. Raises MissingTool, JobError as `OwnPart.build`.
     """
     return _guards(settings.read().cache)
 
@@ -43,10 +43,10 @@ def _guards(root: Path) -> str:
 
 
 def behind(which: str, argv: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """The command as the launcher starts it in `folder`: the compiler's own folder can be read, `folder` and the
-    compiler's cache be written too, nothing else. `which`: as of `guards`; without any, the command itself.
+    """The command that starts `argv` in `folder` behind the guards `which` (see `guards`); `argv` itself without any.
 
-    The program's path is free of links.
+    The compiler can read its own folder, and read and write `folder` and its cache, and nothing else. The program's
+    path must have no links.
     """
     if not which:
         return tuple(argv)
@@ -56,6 +56,6 @@ def behind(which: str, argv: Sequence[str], folder: Path) -> tuple[str, ...]:
 
 
 def describe(which: str) -> str:
-    """What these guards are, for people."""
+    """The names of guards for messages."""
     words = {NAMESPACES: "a root of its own (namespaces)", LANDLOCK: "Landlock"}
     return " and ".join(words[guard] for guard in which)

@@ -1,4 +1,4 @@
-"""The cross compiler: clang with every target's headers, from PyPI's `ziglang`, and the host's own C compiler."""
+"""The cross compiler: clang with every target's headers, from PyPI's `ziglang`; and the host's own C compiler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HINT = "pip install ziglang==0.17.0"
 def zig() -> Path:
     """The zig binary of this interpreter's `ziglang`, by a path without links. Raises MissingTool without it.
 
-    `python -m ziglang` starts the same file; going there directly saves starting an interpreter for each build.
+    `python -m ziglang` starts the same file; the direct path saves starting an interpreter for each build.
     """
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
@@ -42,10 +42,10 @@ def zig_cc() -> tuple[str, ...]:
 
 
 def zig_environment(local: Path | None = None) -> dict[str, str]:
-    """The environment to run zig in: its caches below ours, so that an empty or unwritable home does no harm.
+    """The environment of zig. Its caches lie below tensorop's, so that an empty or unwritable home is harmless.
 
-    Nothing else of this process's environment is in it, where keys may be: a compiler reads files it is told to.
-    `local` is where objects of this job are cached (they are kept for ever); by default beside the libraries.
+    It has nothing else of this process's environment, which may hold keys: source code can make a compiler read files.
+    local: the cache of this job's objects, which zig never removes; by default beside the libraries.
     """
     home = paths.cache_dir("zig")
     return {
@@ -56,8 +56,10 @@ def zig_environment(local: Path | None = None) -> dict[str, str]:
 
 
 def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
-    """Compiles or links something of tensorop's own. Raises MissingTool with what failed and why, JobError where the
-    disk is full."""
+    """Compiles or links a part of tensorop.
+
+    Raises MissingTool with the failure and its reason, JobError if the disk is full.
+    """
     try:
         done = children.run(argv, env=zig_environment(), timeout=_MOST_S)
     except subprocess.TimeoutExpired:
@@ -71,17 +73,19 @@ def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
 
 @dataclass(frozen=True)
 class OwnPart:
-    """A part of tensorop's own for this machine, without a C library: so zig need not make one."""
+    """A part of tensorop for this machine, linked without a C library, so that zig need not build one."""
 
     what: str  # in messages
-    files: tuple[str, ...]  # of native/: the one that is compiled, then its headers
-    name: str  # of the file made
+    files: tuple[str, ...]  # of native/: the source, then its headers
+    name: str  # of the built file
     form: str  # -static or -shared
     flags: tuple[str, ...]
 
     def build(self) -> Path:
-        """Built once a source and compiler, offline too, as nothing is fetched. Raises MissingTool without a compiler,
-        JobError when the cache cannot be written."""
+        """Builds the part once per source and compiler; offline too, since nothing is fetched.
+
+        Raises MissingTool without a compiler, JobError if the cache cannot be written.
+        """
         return _built(self, settings.read().cache)
 
 
@@ -108,12 +112,12 @@ def _built(part: OwnPart, root: Path) -> Path:
 
 
 def zig_version() -> str:
-    """What `zig version` prints, e.g. 0.17.0."""
+    """The output of `zig version`, e.g. 0.17.0."""
     return process.run([str(zig()), "version"], doing="asking zig for its version", hint=_HINT).strip()
 
 
 def host_cc() -> Path:
-    """The host's C compiler (QEMU's plug-in and native programs are built by it). Raises MissingTool."""
+    """The host's C compiler. Raises MissingTool."""
     for name in ("cc", "gcc", "clang"):
         if found := shutil.which(name):
             return Path(found)

@@ -1,1 +1,1 @@
-"""From a template and a configuration to C: the only place, with the prompts and the gate, that touches Jinja2."""
+"""Renders C from a template and a configuration. Besides the prompts and the gate, only this package uses Jinja2."""

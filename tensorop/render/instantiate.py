@@ -1,4 +1,4 @@
-"""A template on a platform: its legal points, and the C of a candidate at one of them."""
+"""The legal points of a template on a platform, and the C of a candidate at one of them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tensorop.model.primitive import Primitive, Primitives
 from tensorop.render import render, words
 from tensorop.space import Space
 
-KERNEL = "kernel.c.j2"  # of an operator: the tiles of one micro-kernel
-LANES = "lanes"  # as a call, in a kernel's text: elements in a vector
+KERNEL = "kernel.c.j2"  # an operator's template: the tiles of one micro-kernel
+LANES = "lanes"  # the call in a kernel's text that returns the elements in a vector
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Value]) -> dict[str, int]:
-    """What constraints may name beside tunables: registers, lanes (smallest VLEN), size, storage_size,
-    accumulator_size, widened, l1, l2, l3 (and further levels a platform has), streams, settings.
+    """Names that constraints may use besides tunables.
 
-    size, storage_size, accumulator_size: bytes of an element of A or B as kernels read it and as callers store it, and
-    of C;
-    widened: 1 where packing changes the operands' number format. Cache sizes are one core's share in bytes; a level
-    that is absent repeats the one below.
+    They are registers, lanes (smallest VLEN), size, storage_size, accumulator_size, widened, l1, l2, l3 (and further
+    levels of the platform), streams, and the settings.
+    size, storage_size: bytes of an element of A or B, as kernels read it and as callers store it; accumulator_size:
+    bytes of an element of C; widened: 1 if packing changes the operands' number format. Cache sizes are one core's
+    share in bytes; an absent level repeats the one below.
     """
     formats = platform.formats(dtype)
     settings = {key: int(chosen.get(key, options[0])) for key, options in platform.settings.items()}
@@ -55,14 +55,14 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Value]) -> dict[s
 
 
 def defaults(operator: Operator, platform: Platform, dtype: str, point: Point) -> Point:
-    """The point with the blocking's defaults for what it leaves open."""
+    """The point, with the blocking's defaults for tunables that it leaves open."""
     values = {**facts(platform, dtype, point), **point}
     filled = {name: evaluate(text, values) for name, text in operator.defaults.items() if name not in point}
     return Point.of({**filled, **point})
 
 
 def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Mapping[str, Value]) -> Variant:
-    """A template at a point of its own and the blocking's tunables."""
+    """A template at a point with its own tunables and the blocking's."""
     blocking = {name: value for name, value in point.items() if name in operator.blocking.values}
     own = {name: value for name, value in point.items() if name not in blocking}
     return Variant(Kernel(template, dtype, Point.of(own)), Point.of(blocking))
@@ -70,13 +70,13 @@ def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Map
 
 @dataclass(frozen=True)
 class TemplateNames:
-    """What templates may name of one kernel, beside facts, tunables and primitives. No tunable may have such a name."""
+    """Names of one kernel that templates may use besides facts, tunables and primitives. No tunable may have one."""
 
-    ident: str  # what the kernel's functions are called
-    is_edge: bool  # the text is rendered again on the shortest vectors, for edges
+    ident: str  # name of the kernel's functions
+    is_edge: bool  # this text is for edges, on the shortest vectors
     dtype: str
-    prefix: str  # of the dtype's functions
-    element: str  # C types: of the accumulator and its vectors, of operands in memory, as packing leaves them
+    prefix: str  # of the names of the dtype's functions
+    element: str  # C types: of the accumulator and its vectors, of operands in memory, of packed operands
     vector: str
     storage: str
     storage_vector: str
@@ -85,11 +85,11 @@ class TemplateNames:
     predicate: str
     lanes: str  # elements in a vector, as C
     masked: bool
-    group: int  # elements along k that one multiply-add takes
-    whole: bool  # elements of the result are whole numbers
+    group: int  # elements along k in one multiply-add
+    whole: bool  # elements of the result are integers
     headers: Sequence[str]
     support: str  # C that primitives need
-    template: Mapping[str, object]  # its name, strategy and author, and how it reads operands
+    template: Mapping[str, object]  # its name, strategy, author, and reading of operands
     point: str
     platform_name: str
     tool_version: str
@@ -97,7 +97,7 @@ class TemplateNames:
 
     @staticmethod
     def of(platform: Platform, variant: Variant, full: Point) -> TemplateNames:
-        """Those of a kernel within its operator. full: with the blocking's defaults."""
+        """The names of a kernel within its operator. full: its point with the blocking's defaults."""
         template, dtype = variant.template, variant.kernel.dtype
         primitives = platform.primitives_of(dtype, variant.point)
         return TemplateNames(
@@ -131,7 +131,7 @@ class TemplateNames:
         )
 
 
-# what templates around a kernel and those of a product are given beside
+# further names in templates around a kernel and in those of a product
 _AROUND = """
 kernel edge micro use uses entries specialisations trees direct driver_file suffix label number symbol written_for
 variants types dtypes arch by_vlen card_literal card_marker_length refuse
@@ -140,7 +140,7 @@ _GIVEN = frozenset((*(field.name for field in fields(TemplateNames)), *_AROUND.s
 
 
 def template_names(operator: Operator, platform: Platform, variant: Variant) -> dict[str, object]:
-    """All that an operator's own templates may name of a kernel but primitives: facts, tunables, `TemplateNames`."""
+    """All names of a kernel in an operator's templates except primitives: facts, tunables, `TemplateNames`."""
     platform = platform.at(variant.kernel.vlen)
     full = defaults(operator, platform, variant.kernel.dtype, variant.point)
     return {
@@ -151,8 +151,11 @@ def template_names(operator: Operator, platform: Platform, variant: Variant) -> 
 
 
 def ident(platform: Platform, kernel: Kernel) -> str:
-    """What the functions of a kernel are called, in trials and in products alike: set, dtype, template, four digits of
-    its configuration, and the VLEN where it is written for one."""
+    """The name of a kernel's functions, in trials and in products.
+
+    It has the primitive set, dtype, template, four digits of the configuration's digest, and the VLEN if it is written
+    for one.
+    """
     mark = hashlib.sha256(str(kernel.configuration).encode()).hexdigest()[:4]
     fixed = platform.at(kernel.vlen).fixed_vlen
     at = f"_vlen{fixed}" if fixed else ""
@@ -162,11 +165,10 @@ def ident(platform: Platform, kernel: Kernel) -> str:
 def kernel_contexts(
     operator: Operator, platform: Platform, variant: Variant
 ) -> tuple[tuple[dict[str, object], Primitives], ...]:
-    """What the texts of a kernel may depend on, with the primitives it is expanded by: the kernel's, and the edge
-    kernel's where it has one.
+    """The inputs of a kernel's texts, of the kernel and of the edge kernel if there is one, each with its primitives.
 
-    Plain data. Nothing in it tells a trial from a product, or one call's blocking from another's; no C is in it but
-    the names of types, and `lanes` is a call where it is no number.
+    Inputs are plain data. They are the same for trials and products, and for all blockings that calls set. They contain
+    no C except the names of types; `lanes` is a call unless it is a number.
     """
     mine = kernel_context(operator, platform, variant)
     found = narrow(platform, variant.kernel)
@@ -177,7 +179,7 @@ def kernel_contexts(
 
 
 def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> tuple[dict[str, object], Primitives]:
-    """One of them."""
+    """The input and primitives of one kernel's text."""
     kernel = variant.kernel
     names = template_names(operator, platform, variant)
     for name in (*operator.runtime, "headers", "support"):
@@ -189,24 +191,24 @@ def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> 
 
 
 def given(platform: Platform, dtype: str) -> frozenset[str]:
-    """What no tunable may be called: whoever reads the name in a template means something else."""
+    """Names that no tunable may have, since templates use them for other values."""
     return _GIVEN | facts(platform, dtype, {}).keys()
 
 
 def reserved(operator: Operator, platform: Platform, dtype: str) -> frozenset[str]:
-    """The same of a template's own tunables."""
+    """Names that no tunable of a template's own may have."""
     return given(platform, dtype) | operator.blocking.values.keys()
 
 
 def callables(primitives: Primitives) -> dict[str, Primitive]:
-    """What may be called in a kernel's text: the primitives, and the number of lanes."""
+    """The functions that a kernel's text may call: the primitives, and the number of lanes."""
     return {**primitives.with_aliases, LANES: Primitive(LANES, primitives.lanes, (), "elem", "lanes")}
 
 
 def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
-    """The same kernel on the shortest vectors that the settings give, for edges that a long one would half fill.
+    """The kernel on the shortest vectors of the settings, for edges that would half fill a longer vector.
 
-    None where it has them already, or where the template forbids it.
+    None if the kernel uses them already, or if the template forbids them.
     """
     platform, own = platform.at(kernel.vlen), kernel.configuration
     found = Point.of({**own, **{name: options[0] for name, options in platform.settings.items() if name in own}})
@@ -219,9 +221,11 @@ def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
 def candidate(
     operator: Operator, platform: Platform, variant: Variant, text: KernelText, micro: bool = False
 ) -> Source:
-    """The C of a candidate behind the harness, around a kernel's text: entry 0 the operator, entry 1 its micro-kernel
-    alone. micro: of operators that have a `kernel_grid`, entry 2 in the place of entry 0: as entry 1, with the
-    operator's parameters. Raises render.RenderError when the operator's template is wrong at this point.
+    """The C of a candidate behind the harness, around a kernel's text.
+
+    Entry 0 is the operator, entry 1 its micro-kernel alone. micro: for operators with a `kernel_grid`, entry 2 replaces
+    entry 0: the micro-kernel with the operator's parameters.
+    Raises render.RenderError if the operator's template is wrong at this point.
     """
     names = {**around(operator, platform, variant, text), "micro": micro}
     made = render.c_text(render.of_operator(operator.templates), "candidate.c.j2", names)
@@ -229,8 +233,10 @@ def candidate(
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, object]:
-    """The names that templates see around a kernel's text: primitives as functions, `kernel`, its C, and `edge`, the
-    edge kernel's `ident`, `lanes`, `support` and C, or None."""
+    """Names of templates around a kernel's text: primitives as functions, `kernel` (its C) and `edge`.
+
+    `edge` has the edge kernel's `ident`, `lanes`, `support` and C, or is None.
+    """
     primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
     names = {**template_names(operator, platform, variant), **render.functions(primitives)}
     found = narrow(platform, variant.kernel) if text.edge else None
@@ -243,15 +249,17 @@ def around(operator: Operator, platform: Platform, variant: Variant, text: Kerne
 
 
 def as_built(operator: Operator, platform: Platform, variant: Variant) -> Variant:
-    """A variant without what a call brings it, and with the defaults of the rest of its blocking: what its kernel's
-    text and a candidate depend on. All that are alike in this share both, under its id."""
+    """A variant without the tunables that each call sets, and with defaults for the rest of its blocking.
+
+    A kernel's text and a candidate depend on nothing else. Variants with the same result share both, under its id.
+    """
     full = defaults(operator, platform, variant.kernel.dtype, variant.point)
     fixed = (name for name in operator.blocking.values if name in full and name not in operator.runtime)
     return replace(variant, blocking=Point.of({name: full[name] for name in fixed}))
 
 
 def missing_primitives(platform: Platform, template: KernelTemplate, dtype: str) -> tuple[str, ...]:
-    """Primitives the template needs and the platform does not have for this dtype."""
+    """Primitives that the template needs and the platform lacks for this dtype."""
     primitives = platform.primitives_of(dtype).with_aliases
     return tuple(name for name in template.needs if name not in primitives)
 
@@ -259,23 +267,23 @@ def missing_primitives(platform: Platform, template: KernelTemplate, dtype: str)
 def micro_space(platform: Platform, template: KernelTemplate, dtype: str) -> Space:
     """Legal points of a template's own tunables and the primitive set's settings.
 
-    A platform's `tunables` narrow or widen a template's. Raises JobError where no point is legal, with the reasons.
+    A platform's `tunables` narrow or widen a template's. Raises JobError with the reasons if no point is legal.
     """
     settings = platform.settings
     dimensions: dict[str, tuple[Value, ...]] = {**settings, **template.tunables}
     dimensions.update({name: values for name, values in platform.tunables.items() if name in dimensions})
     known = facts(platform, dtype, {})
     given = {name: value for name, value in known.items() if name not in dimensions and name != "lanes"}
-    # how many lanes there are depends on the settings, so a constraint gets the expression in the name's place
+    # the number of lanes depends on the settings, so constraints get its expression in place of the name
     lanes = f"({platform.leading(dtype).lanes_expression(dtype, platform.fixed_vlen or platform.vlens[0])})"
     constraints = tuple(replace(c, must=re.sub(r"\blanes\b", lanes, c.must)) for c in template.constraints)
     return Space.of(dimensions, constraints, given)
 
 
 def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Space:
-    """Legal blockings for a kernel; constraints may name how it reads, e.g. `reads_a`.
+    """Legal blockings for a kernel; constraints may name how it reads operands, e.g. `reads_a`.
 
-    Raises JobError where there is none, with the reasons.
+    Raises JobError with the reasons if there is none.
     """
     values = dict(operator.blocking.values)
     values.update({name: v for name, v in platform.tunables.items() if name in values})
@@ -285,6 +293,6 @@ def blocking_space(operator: Operator, platform: Platform, kernel: Kernel) -> Sp
 
 
 def tile(operator: Operator, platform: Platform, kernel: Kernel, vlen: int) -> dict[str, int]:
-    """The micro-tile in elements at a VLEN (bits), as the operator names its sides."""
+    """The micro-tile in elements at a VLEN (bits), with the operator's names of its sides."""
     lanes = platform.at(kernel.vlen).lanes(kernel.dtype, kernel.configuration, vlen)
     return operator.reference.tile(kernel.configuration, lanes, kernel.template.reads)

@@ -1,6 +1,6 @@
-"""What a platform's facts let expect before anything is measured: where searches begin that know of no earlier one.
+"""Expected good points from a platform's facts: searches without earlier results begin there.
 
-A template's prior is a cost over its points, an operator's an expression for each of its blocking's tunables.
+A template's prior is a cost over its points. An operator's prior is an expression for each of its blocking's tunables.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from tensorop.model.point import Point, Value
 from tensorop.render import instantiate
 from tensorop.space import Space, seeds
 
-MAX_READ = 50_000_000  # characters of a cost, read again for each point: seconds
+MAX_READ = 50_000_000  # characters of a cost times points; their evaluation takes seconds
 
 
 def facts(platform: Platform, dtype: str, chosen: Mapping[str, Value]) -> dict[str, Value]:
-    """What a prior may name beside tunables: the facts of constraints, with the lanes of the middle VLEN; `in_order`, 1
-    where the board model is; `l1_prefetch`, 1 where that has a prefetcher into level 1 that follows vector loads;
-    `broadcast`, vector registers that a scalar factor of `fma` takes on its way."""
+    """Names that a prior may use besides tunables: the facts of constraints, and three more.
+
+    lanes: of the middle VLEN; in_order: 1 if the board model is in-order; l1_prefetch: 1 if the model has a prefetcher
+    into level 1 that follows vector loads; broadcast: vector registers that a scalar factor of `fma` needs.
+    """
     board = platform.board or {}
     into_l1 = board.get("memory", {}).get("l1_prefetch")
     return {
@@ -35,9 +37,12 @@ def facts(platform: Platform, dtype: str, chosen: Mapping[str, Value]) -> dict[s
 
 
 def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space) -> list[Point]:
-    """The points of a template's space that its prior expects most of, the best for each choice that it names: in the
-    order of their costs, but the first of each choice that whole problems alone tell apart before all others; none
-    without a prior. Raises SpecError for one that cannot be read."""
+    """The best points of a template's space by the prior's cost, one for each choice of the tunables in `prior.of`.
+
+    They are in the order of their costs, except that the first point of each choice that only whole problems
+    distinguish comes before all others. Without a prior there are none. Raises SpecError for a prior that cannot be
+    read.
+    """
     prior = template.prior
     if prior is None:
         return []
@@ -68,8 +73,11 @@ def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space
 def blocking(
     operator: Operator, platform: Platform, kernel: Kernel, beside: bool = False
 ) -> Callable[[Mapping[str, Value]], Point]:
-    """Where a kernel's blockings begin at a choice of some of them; it differs from a choice that is not expected.
-    beside: where one more of them begins."""
+    """A function from some tunables to the blocking at which a search of a kernel begins.
+
+    Its result differs from the given tunables if the prior expects other values. beside: returns the start of one more
+    blocking.
+    """
     texts = {**operator.blocking.prior, **(operator.blocking.beside if beside else {})}
     usual = instantiate.defaults(operator, platform, kernel.dtype, kernel.configuration)
     own = {**kernel.template.read_facts, **kernel.configuration}

@@ -1,8 +1,8 @@
-"""Turns a template and a point into readable C: the only place, with the prompts, where Jinja2 runs.
+"""Renders a template at a point to readable C. Besides the prompts, only this module runs Jinja2.
 
-A template is text from a stranger: it is rendered in Jinja2's sandbox, an undefined name is an error, and all it can
-call are the platform's primitives and the macros of the operator's templates. In a kernel's text a
-primitive stays a call of its name (`calls`), so that the gate reads it as one; `expand` puts its C there afterwards.
+A template is untrusted text. It is rendered in Jinja2's sandbox, an undefined name is an error, and it can call only
+the platform's primitives and the macros of the operator's templates. In a kernel's text a primitive stays a call of its
+name (`PrimitiveCall`), so that the gate reads a call; then `expand` replaces it by its C.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tensorop.specs import files
 from tensorop.specs.printable import printable
 
 C_STYLE = "{BasedOnStyle: LLVM, IndentWidth: 4, ColumnLimit: 110}"
-MAX_OUTPUT = 4 << 20  # characters; a template that loops is stopped by a limit of time, one that floods by this
-MAX_KERNEL = 1 << 20  # of a template's C
+MAX_OUTPUT = 4 << 20  # characters; a limit of time stops a template that loops, this one a flood of output
+MAX_KERNEL = 1 << 20  # characters of a template's C
 
 
-Folders = Path | tuple[Path, ...]  # of templates; one that several have is the first folder's
+Folders = Path | tuple[Path, ...]  # of templates; the first folder that has a template provides it
 
 
 class RenderError(TensoropError):
@@ -41,12 +41,12 @@ class RenderError(TensoropError):
 
 class _Environment(ImmutableSandboxedEnvironment):
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """What a mapping holds goes before its methods: a tunable may be called `items`."""
+        """Prefers the items of a mapping to its methods: a tunable may be called `items`."""
         return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
 
 
 class _Files(jinja2.FileSystemLoader):
-    """Templates of folders that may be somebody else's."""
+    """Loads templates from folders that may be untrusted."""
 
     def get_source(self, environment: jinja2.Environment, template: str) -> Any:
         for folder in self.searchpath:
@@ -61,7 +61,7 @@ class _Files(jinja2.FileSystemLoader):
 
 
 def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html: bool = False) -> jinja2.Environment:
-    """Templates of a folder, plus texts by name (e.g. `template`). html: what is filled in is escaped."""
+    """Jinja2 with the templates of a folder and texts by name (e.g. `template`). html: escapes inserted values."""
     loader = jinja2.ChoiceLoader([jinja2.DictLoader(dict(texts or {})), _Files(folder, encoding="utf-8-sig")])
     env = _Environment(
         loader=loader,
@@ -77,14 +77,14 @@ def environment(folder: Folders, texts: Mapping[str, str] | None = None, *, html
 
 
 def _shown(value: object) -> object:
-    """What is filled into a page: texts of others turn no line round in it either."""
+    """A value for a page, with escapes for control characters and marks of direction in untrusted texts."""
     if isinstance(value, Markup):
         return Markup(printable(str(value)))
     return printable(value) if isinstance(value, str) else value
 
 
 def functions(primitives: Primitives) -> dict[str, Callable[..., str]]:
-    """The primitives as functions from argument texts to C text, for templates of ours alone."""
+    """The primitives as functions from argument texts to C text, for tensorop's own templates only."""
     return {name: _function(primitive) for name, primitive in primitives.with_aliases.items()}
 
 
@@ -107,7 +107,7 @@ def _refuse(reason: str) -> str:
 
 
 def text(env: jinja2.Environment, template: str, context: Mapping[str, object], most: int = MAX_OUTPUT) -> str:
-    """One template rendered, stopped where it grows beyond `most` characters; raises RenderError."""
+    """Renders one template, and stops beyond `most` characters. Raises RenderError."""
     pieces: list[str] = []
     size = 0
     try:
@@ -126,13 +126,19 @@ def text(env: jinja2.Environment, template: str, context: Mapping[str, object], 
 
 
 def c_text(env: jinja2.Environment, template: str, context: Mapping[str, object]) -> str:
-    """The same of C by templates of ours: what they fill in of texts from outside is no code. Raises RenderError."""
+    """Renders C from a template of tensorop's own. Raises RenderError.
+
+    Texts from outside are encoded, so that they cannot become code.
+    """
     return text(env, template, words.encoded(context))
 
 
 @lru_cache(maxsize=16)
 def of_operator(folder: Folders) -> jinja2.Environment:
-    """An operator's own templates, read once and where they changed: that takes longer than rendering them."""
+    """An operator's own templates. They are cached, since reading takes longer than rendering.
+
+    Changed files are read again.
+    """
     return environment(folder)
 
 
@@ -142,14 +148,14 @@ def _with_template(folder: Folders, template: str) -> jinja2.Environment:
 
 
 def read_ahead(folder: Folders, template: str, outer: str) -> None:
-    """Reads what `kernel_texts` will need. Raises what Jinja2 does."""
+    """Reads the templates of `kernel_texts` early. Raises Jinja2's errors."""
     env = _with_template(folder, template)
     for name in (outer, "template"):
         env.get_template(name)
 
 
 class PrimitiveCall:
-    """A primitive in a template: called with argument texts, it gives the C text of a call of its name."""
+    """A primitive in a template: called with argument texts, it returns the C text of a call of its name."""
 
     __slots__ = ("_arity", "_name")
 
@@ -162,7 +168,7 @@ class PrimitiveCall:
         return f"{self._name}({', '.join(map(str, args))})"
 
     def __str__(self) -> str:
-        return self._name  # an address would tell one rendering from another
+        return self._name  # the default has an address, which differs between renderings
 
     __repr__ = __str__
 
@@ -170,23 +176,25 @@ class PrimitiveCall:
 def kernel_texts(
     folder: Folders, template: str, outer: str, contexts: Sequence[Mapping[str, object]], arities: Mapping[str, int]
 ) -> list[str]:
-    """A folder's template with a kernel template among its texts, in each of these contexts of plain data; primitives,
-    by name and number of arguments, stay calls. Raises RenderError."""
+    """Renders a folder's template with a kernel template among its texts, in each of these contexts of plain data.
+
+    arities: primitives by name with their numbers of arguments; they stay calls. Raises RenderError.
+    """
     env = _with_template(folder, template)
     calls = {name: PrimitiveCall(name, arity) for name, arity in arities.items()}
     return [text(env, outer, {**context, **calls}, MAX_KERNEL) for context in contexts]
 
 
-_COMMENT = r"//[^\n]*|(?>/\*.*?\*/)"  # atomic: there is one way to read a row of comments
+_COMMENT = r"//[^\n]*|(?>/\*.*?\*/)"  # atomic: a sequence of comments matches in one way only
 _MARKS = re.compile(rf"({_COMMENT})|([()\[\]{{}},])", re.DOTALL)
-_DEEPEST = 64  # calls of primitives in arguments of primitives
+_DEEPEST = 64  # nested calls of primitives in arguments
 
 
 def expand(source: str, primitives: Mapping[str, Primitive]) -> str:
     """The C text with each call of a primitive replaced by the primitive's C, innermost first.
 
-    source: without literals, backslashes and trigraphs, as the gate leaves it. Raises RenderError where a call has
-    another number of arguments than its primitive.
+    source: without literals, backslashes and trigraphs, which the gate refuses. Raises RenderError if a call has a
+    wrong number of arguments.
     """
     names = "|".join(sorted(map(re.escape, primitives), key=len, reverse=True))
     calls = re.compile(rf"{_COMMENT}|(?<![\w.])({names})(?:\s|{_COMMENT})*+\(", re.DOTALL)
@@ -218,14 +226,14 @@ def _expanded(
             )
         values = (_expanded(arg, calls, bodies, depth + 1).strip() for arg in args)
         out.append(template.substitute(dict(zip(names, values, strict=True))))
-        if len(out[-1]) > MAX_KERNEL:  # a primitive may say an argument twice, and so on down
+        if len(out[-1]) > MAX_KERNEL:  # a primitive may repeat an argument, at each level
             raise RenderError(f"its primitives expand to more than {MAX_KERNEL} characters")
     out.append(source[at:])
     return "".join(out)
 
 
 def _arguments(source: str, at: int) -> tuple[list[str], int]:
-    """The arguments from behind the opening bracket, without their comments, and where the closing one ends."""
+    """The arguments after the opening bracket, without comments, and the position after the closing bracket."""
     args: list[str] = []
     arg, depth = "", 1
     for mark in _MARKS.finditer(source, at):
@@ -245,13 +253,13 @@ def _arguments(source: str, at: int) -> tuple[list[str], int]:
     raise RenderError("a primitive's brackets are not closed")
 
 
-# Where every version of the wheel keeps it; the function that says so changed its name.
+# The path in every version of the wheel; the wheel's function for it was renamed.
 _CLANG_FORMAT = Path(clang_format.__file__).parent / "data" / "bin" / "clang-format"
 
 
 @lru_cache(maxsize=64)  # a job stages its product twice
 def formatted(source: str) -> str:
-    """C text laid out by clang-format, as the product ships it; a kernel is meant to be read."""
+    """C text formatted by clang-format as in the product, since a kernel should be readable."""
     command = [str(_CLANG_FORMAT), f"-style={C_STYLE}", "-assume-filename=kernel.c"]
     done = children.run(command, input=source, timeout=120)
     if done.returncode != 0:

@@ -1,9 +1,9 @@
-"""The C of kernels, by the id of a variant as it is built: rendered once, read by the gate, then only handed out.
+"""The C of kernels by the id of a variant as built: rendered and checked by the gate once, then reused.
 
-What a trial judged is what the product is built of. A template that is not shipped is rendered in a limited process,
-never
-in this one, and never again: neither by another stage, nor by packaging. A run that goes on from a journal trusts no
-text in it: the template passes gates and rendering once more, and where the journal says something else the run ends.
+A product is built from the texts that its trials judged. A template that is not shipped is rendered in a limited
+process, never in this one, and only once: no other stage renders it, and packaging neither. A resumed run trusts no
+text in its journal: the template passes gates and rendering once more, and the run ends if the journal has another
+text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from tensorop.store.journal import START_OVER
 
 
 class Texts:
-    """The kernels' texts of one job. journaled: by the same ids, those of its journal. Safe in threads."""
+    """The kernels' texts of one job. Safe in threads.
+
+    journaled: the texts in its journal, by the same ids.
+    """
 
     def __init__(self, journaled: Mapping[str, KernelText] | None = None) -> None:
         self._journaled = dict(journaled or {})
@@ -31,8 +34,10 @@ class Texts:
         self._lock = threading.Lock()
 
     def kernel(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
-        """The text of a variant's kernel; made where it is asked for first. Raises render.RenderError where it cannot
-        be, JobError where the journal has another one."""
+        """The text of a variant's kernel, made at the first request; an Outcome if the gate refuses it.
+
+        Raises render.RenderError if it cannot be rendered, JobError if the journal has another text.
+        """
         variant = instantiate.as_built(operator, platform, variant)
         if (text := self._known.get(variant.id)) is not None:
             return text
@@ -51,16 +56,21 @@ class Texts:
             return self._known.setdefault(variant.id, made)
 
     def add_from_worker(self, text: KernelText) -> None:
-        """A text that a worker judged: before it is packaged it is made here too. Raises JobError where the
-        journal has another one."""
+        """Adds a text that a worker judged; before it is packaged it is made here too.
+
+        Raises JobError if the journal has another text.
+        """
         with self._lock:
             before = self._journaled.setdefault(text.variant, text)
         if before != text:
             raise JobError(f"a worker judged the text {text.id} where the journal has {before.id}", hint=START_OVER)
 
     def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
-        """The same for a product. Raises JobError for a template that is not shipped where no trial made its text,
-        where the gate refuses it, and where the journal has another one."""
+        """The text of a variant's kernel for a product.
+
+        Raises JobError if no trial made the text of a template that is not shipped, if the gate refuses it, or if the
+        journal has another text.
+        """
         name, template = instantiate.as_built(operator, platform, variant).id, variant.template
         if template.author != offline.AUTHOR and name not in self._known and name not in self._journaled:
             raise JobError(
@@ -74,7 +84,7 @@ class Texts:
 
 
 def _admitted(operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
-    """Template, rendering, gate, and only then the primitives' C."""
+    """Checks the template, renders it, checks the C, and only then inserts the primitives' C."""
     template = variant.template
     contexts = instantiate.kernel_contexts(operator, platform, variant)
     primitives = contexts[0][1]
