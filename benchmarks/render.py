@@ -342,9 +342,9 @@ def points_section(one: Measured, points: Points) -> Section:
         dots="published, measured on a board",
     )
     heads = ["program", "published, GFLOP/s", "best fit, GFLOP/s", "range, GFLOP/s", "published speeds lie"]
-    return Section(
-        "\n\n".join([READ["points"], image(one.name, plot, "../images/"), table(heads, rows)]), {one.name: plot}
-    )
+    sources = f"- Published speeds and their sources: `benchmarks/board_model/points/{points.platform}.yaml`."
+    parts = [READ["points"], image(one.name, plot, "../images/"), table(heads, rows), sources]
+    return Section("\n\n".join(parts), {one.name: plot})
 
 
 def tuners_section(one: Measured, tuners: Tuners) -> Section:
