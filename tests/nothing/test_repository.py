@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 import tensorop
 from tensorop.provision.check import DISTRIBUTION
@@ -170,6 +171,12 @@ def test_version_is_that_of_the_changelog() -> None:
     top = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert top is not None
     assert tensorop.__version__ == top.group(1) == configuration()["project"]["version"]  # type: ignore[index]
+
+
+def test_a_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["cff-version"], citation["version"]) == ("1.2.0", tensorop.__version__)
+    assert citation["authors"] == [{"name": "The tensorop authors"}]
 
 
 def test_every_package_is_in_the_wheels_list() -> None:

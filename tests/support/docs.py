@@ -18,14 +18,16 @@ def blocks(page: str) -> list[str]:
 
 
 def run(block: str, prefix: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a block in `scratch`, which looks like a checkout, with `prefix` for DIR and this Python for python3."""
+    """Runs a block in `scratch`, which looks like a checkout, with `prefix` for DIR and this Python's tensorop."""
     for name in ("cmake", "examples"):
         if not (scratch / name).exists():
             (scratch / name).symlink_to(ROOT / name)
     (scratch / "bin").mkdir(exist_ok=True)
-    (scratch / "bin/python3").unlink(missing_ok=True)
-    (scratch / "bin/python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    (scratch / "bin/python3").chmod(0o755)
+    for name, module in (("python3", ""), ("tensorop", "-m tensorop ")):
+        command = scratch / "bin" / name
+        command.unlink(missing_ok=True)
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module}"$@"\n')
+        command.chmod(0o755)
     environment = {**os.environ, "PATH": f"{scratch / 'bin'}:{os.environ['PATH']}"}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     return subprocess.run(
