@@ -33,7 +33,7 @@ class PlatformSpec(File):
     parent: str | None = None  # the platform that missing keys come from
     description: str  # one line for `tensorop platforms list`
     arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")  # `x86_64`, `riscv64` or `aarch64`
-    primitives: tuple[str, ...] = Field(min_length=1, strict=False)  # primitive sets, preferred first: `[rvv, scalar]`
+    primitives: tuple[str, ...] = Field(min_length=1, strict=False)  # primitive sets, preferred first
     registers: int = Field(gt=0, le=1 << 10)  # architectural vector registers
     # memory streams that the prefetchers follow at once; by default those of the core model, without a model 32
     streams: int | None = Field(default=None, gt=0, le=1 << 10)
