@@ -45,7 +45,7 @@ def platform_page() -> str:
         keys_of("Compiler", record),
         "`tensorop/specs/admitted.py` lists the flags that are accepted. None of them names a file.\n",
         "## caches\n",
-        "A list of levels. Tunables see one core's share of each as `l1`, `l2` and `l3`. The core model has the first",
+        "A list of levels. Tunables see one core's share of each as `l1`, `l2` and `l3`. The board model has the first",
         "two.\n",
         keys_of("Cache", record),
         "## baselines\n",

@@ -35,7 +35,7 @@ class PlatformSpec(File):
     arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")  # `x86_64`, `riscv64` or `aarch64`
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)  # primitive sets, preferred first
     registers: int = Field(gt=0, le=1 << 10)  # architectural vector registers
-    # memory streams that the prefetchers follow at once; by default those of the core model, without a model 32
+    # memory streams that the prefetchers follow at once; by default those of the board model, without a model 32
     streams: int | None = Field(default=None, gt=0, le=1 << 10)
     # vector lengths (bits) to tune for and to report; one entry where the width is fixed
     vlens: tuple[_Vlen, ...] = Field(min_length=1, max_length=16, strict=False)
@@ -59,7 +59,8 @@ class PlatformSpec(File):
     # values in place of those of an operator or template: `{nr: [4, 8]}`
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
     device: dict[str, int | str] | None = None  # facts of a GPU, for platforms with `runner: cuda`
-    model: dict[str, object] | None = None  # the core model, see [model](#model); null: none, although a parent has one
+    # the board model, see [model](#model); null: none, although a parent has one
+    model: dict[str, object] | None = None
     calibration: str | None = None  # a calibration-*.yaml beside this file, with fitted constants of the model
 
     @model_validator(mode="after")
