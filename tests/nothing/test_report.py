@@ -375,8 +375,8 @@ def test_the_axis_of_one_trial_counts_one():
     assert re.findall(r">([0-9.]+)</text>", before) == ["1"]
 
 
-def test_calls_that_nobody_counted_are_no_calls(run):
+def test_calls_that_nobody_counted_are_no_calls(told):
     """A product's manifest has verdicts without how many calls they are of."""
     assert "calls of the finished library judged" not in page.page(
-        replace(report.report(run)[0], verification=[{"dtype": "f32", "vlen": 0, "threads": 1, "outcome": "ok"}])
+        replace(told[0], verification=[{"dtype": "f32", "vlen": 0, "threads": 1, "outcome": "ok"}])
     )

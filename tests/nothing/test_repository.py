@@ -74,10 +74,16 @@ def test_the_core_names_no_plugin() -> None:
     assert not hits, "a plug-in is named in the core:\n" + "\n".join(hits)
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def _mentions(path: Path) -> set[str]:
     """`print` called, `os.environ` or `os.getenv` read."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv"):
             found.add("environment")
         if (
@@ -88,7 +94,8 @@ def _mentions(path: Path) -> set[str]:
             found.add("environment")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             found.add("print")
-        if ast.unparse(node) in ("sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"):
+        streams = ("stdout", "stderr", "__stdout__", "__stderr__")
+        if isinstance(node, ast.Attribute) and node.attr in streams and ast.unparse(node) == f"sys.{node.attr}":
             found.add("print")
     return found
 
@@ -106,7 +113,7 @@ def test_only_commands_print() -> None:
 def _calls(path: Path) -> set[str]:
     """The last names of what a module calls, and modules it takes from `tensorop.runners`."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             found |= {node.func.attr, ".".join(ast.unparse(node.func).split(".")[-2:])}
         if isinstance(node, ast.ImportFrom) and node.module == "tensorop.runners":
@@ -162,9 +169,7 @@ def test_no_submodule_hides_a_public_name() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert not [
-        name(p) for p in CORE if p.read_text(encoding="utf-8") and not ast.get_docstring(ast.parse(p.read_text()))
-    ]
+    assert not [name(p) for p in CORE if p.read_text(encoding="utf-8") and not ast.get_docstring(_tree(p))]
 
 
 def test_version_is_that_of_the_changelog() -> None:
