@@ -81,9 +81,8 @@ class Platform:
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_choice
     tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or template tunables
     streams: int = 32  # of memory that hardware prefetchers follow at once
-    board: Mapping[str, Any] | None = (
-        None  # the `model:` section with the caches it has, validated by tensorop.specs.board
-    )
+    # the `model:` section with the caches it has, validated by tensorop.specs.board
+    board: Mapping[str, Any] | None = None
     device: Mapping[str, int | str] | None = None  # what kernels run on where that is no processor of `arch`
     identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
     whole: str = ""  # all of it as one file where a part of it does not ship, for it travels with products then

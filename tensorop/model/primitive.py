@@ -189,9 +189,8 @@ class Collective:
     args: tuple[str, ...] = ()  # C declarations
     template: str = ""  # parameters of the C++ template
     parameters: tuple[str, ...] = ()  # given by a template's tunables and facts
-    accesses: str | None = (
-        None  # of one thread's call (docs/reference/primitives.md), a text as c is; None: not known, "": none
-    )
+    # of one thread's call (docs/reference/primitives.md), a text as c is; None: not known, "": none
+    accesses: str | None = None
     # Of a fragment spread over the group's registers: its name -> expressions of the row and the column that register
     # `register` of thread `thread` has.
     holds: Mapping[str, tuple[str, str]] = field(default_factory=dict)

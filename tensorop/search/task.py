@@ -45,9 +45,8 @@ class Plan:
     budget: Budget  # before overruns of other stages are subtracted
     only_first: bool = False  # try the arms' first points and ask no tuner
     first_s: float = FIRST_S  # time limit of a trial until one has passed; slow boards get more
-    joining: Callable[[KernelTemplate], Arm | None] | None = (
-        None  # makes the arm of a template that is added during the search
-    )
+    # makes the arm of a template that is added during the search
+    joining: Callable[[KernelTemplate], Arm | None] | None = None
     race: bool = False  # drop candidates that are not among the best on the first, cheapest problems
 
 
