@@ -17,7 +17,7 @@ from tensorop.errors import SpecError
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Variant
 from tensorop.model.problem import Problem
-from tensorop.model.winner import Leaf
+from tensorop.model.winner import Leaf, Tree
 from tensorop.render import instantiate
 from tensorop.space import problems
 from tensorop.specs import operators, platforms
@@ -70,13 +70,17 @@ def measured() -> list[CostRow]:
     return world(drawn(OPERATOR, "f32", Draw(25, seed=1, longest=1024)))
 
 
-def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow]) -> None:
+@pytest.fixture(scope="module")
+def grown(measured: list[CostRow]) -> Tree:
+    return choice.tree(SUBJECT, measured)
+
+
+def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow], grown: Tree) -> None:
     """By a tree of the measured shapes alone the same choice costs several times as much."""
     unseen = world(drawn(OPERATOR, "f32", Draw(100, seed=2, longest=1024)))
-    found = choice.tree(SUBJECT, measured)
     rows = [TreeRow(problems.features(OPERATOR, one.problem), one.costs) for one in measured]
-    assert lost(found.root, unseen) < 0.06
-    assert lost(found.root, unseen) < lost(tree.grow(rows), unseen) / 2
+    assert lost(grown.root, unseen) < 0.06
+    assert lost(grown.root, unseen) < lost(tree.grow(rows), unseen) / 2
 
 
 def test_the_regret_is_of_shapes_left_out() -> None:
@@ -95,8 +99,8 @@ def test_all_layouts_of_a_shape_are_left_out_together() -> None:
     assert parts[0] != parts[3]
 
 
-def test_the_same_samples_make_the_same_tree(measured: list[CostRow]) -> None:
-    assert choice.tree(SUBJECT, measured) == choice.tree(SUBJECT, measured)
+def test_the_same_samples_make_the_same_tree(measured: list[CostRow], grown: Tree) -> None:
+    assert choice.tree(SUBJECT, measured) == grown
 
 
 def test_one_variant_is_all_there_is_to_choose(measured: list[CostRow]) -> None:

@@ -275,19 +275,15 @@ def test_an_installed_wheel_finds_its_plugins(installed: Path, tmp_path: Path) -
     packages = _packages(installed)
     script = (
         "import importlib.util as u, tensorop\n"
+        "from tensorop.cli.main import cli\n"
         f"assert tensorop.__file__.startswith({str(packages)!r}), tensorop.__file__\n"
-        "print([n for n in ('tuners', 'tests', 'platforms', 'templates') if u.find_spec(n)])\n"
+        "print([n for n in ('tuners', 'tests', 'platforms', 'templates') if u.find_spec(n)], flush=True)\n"
+        "for kind in ('platforms', 'primitives', 'operators', 'tuners'):\n"
+        "    cli.main([kind, 'list'], standalone_mode=False)\n"
     )
-    python = str(installed / "bin" / "python")
-    done = subprocess.run([python, "-I", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stdout.strip() == "[]", done.stderr
-    for kind, expected in (
-        ("platforms", "native"),
-        ("primitives", "scalar"),
-        ("operators", "gemm"),
-        ("tuners", "random"),
-    ):
-        command = [python, "-I", "-m", "tensorop", kind, "list"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        assert re.search(rf"^{expected} ", done.stdout, re.MULTILINE)
+    command = [str(installed / "bin" / "python"), "-I", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("[]\n")
+    for name in ("native", "scalar", "gemm", "random"):
+        assert re.search(rf"^{name} ", done.stdout, re.MULTILINE)
