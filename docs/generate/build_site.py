@@ -21,17 +21,27 @@ COPIED = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")  # of the root: 
 # The contents: titles with pages in their order; FOLDER/ is its other pages, by name.
 CONTENTS = {
     "Start": ["tutorial.md", "how-to/install.md", "reference/supported.md", "reference/glossary.md"],
-    "How-to": [
-        "how-to/tune-my-shapes.md", "how-to/tune-a-board-over-ssh.md",
-        "how-to/tune-with-a-kit.md", "how-to/make-a-cuda-library.md", "how-to/use-the-library.md",
-        "how-to/replace-blas.md", "how-to/write-a-kernel-template.md",
-        "how-to/judge-a-kernel.md", "how-to/use-an-llm.md", "how-to/describe-a-platform.md", "how-to/",
+    "How-to: tune": [
+        "how-to/tune-my-shapes.md", "how-to/tune-without-a-board.md", "how-to/tune-a-board-over-ssh.md",
+        "how-to/tune-with-a-kit.md", "how-to/make-a-cuda-library.md", "how-to/distribute-trials.md",
+    ],
+    "How-to: use": [
+        "how-to/use-the-library.md", "how-to/use-conv2d.md", "how-to/replace-blas.md", "how-to/compare-in-ci.md",
+        "how-to/troubleshooting.md", "how-to/report-a-vulnerability.md",
+    ],
+    "How-to: extend": [
+        "how-to/write-a-kernel-template.md", "how-to/judge-a-kernel.md", "how-to/use-an-llm.md",
+        "how-to/describe-a-platform.md", "how-to/calibrate-a-core.md", "how-to/write-a-tuner.md", "how-to/",
     ],
     "Reference": [
         "reference/cli.md", "reference/python.md", "reference/c-api.md", "reference/environment.md",
-        "reference/exit-statuses.md", "reference/",
+        "reference/exit-statuses.md", "reference/product-files.md", "reference/manifest.md", "reference/journal.md",
+        "reference/bench-json.md", "reference/extension-points.md", "reference/",
     ],
-    "Explanation": ["explanation/"],
+    "Explanation": [
+        "explanation/verification.md", "explanation/modelled-cycles.md", "explanation/search.md",
+        "explanation/dispatch.md", "explanation/security.md", "explanation/",
+    ],
     "Results": ["results/"],
     "Contribute": [f"contribute/{name}" for name in COPIED],
 }  # fmt: skip
