@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from xml.sax.saxutils import escape
 
 import matplotlib as mpl
@@ -58,6 +59,12 @@ def draw(plot: Plot) -> bytes:
     """The same plot gives the same file."""
     mpl.rcParams["svg.hashsalt"] = "tensorop"
     size = (8, 1.7 + 0.3 * len(plot.bars))
+    dots: dict[str, Any] = {
+        "color": "black" if plot.ratio else COLOURS["measured"],
+        "linestyle": "",
+        "marker": "o",
+        "markersize": 3 if plot.ratio else 5,
+    }
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     base = 1.0 if plot.ratio else 0.0
     if plot.ratio:
@@ -67,7 +74,7 @@ def draw(plot: Plot) -> bytes:
         axes.barh(height, bar.value - base, left=base, height=0.62, color=colour, alpha=0.75, hatch=hatch, ec="white")
         if plot.interval:
             axes.plot([bar.low, bar.high], [height, height], color="black", linewidth=1.2, marker="|", markersize=5)
-        axes.plot(bar.dots, [height] * len(bar.dots), "o", color="black", alpha=0.5, markersize=3, zorder=3)
+        axes.plot(bar.dots, [height] * len(bar.dots), alpha=0.6, zorder=3, **dots)
         text = f" {bar.value:.2f} {bar.how}"
         right = max([bar.value, base, *bar.dots, bar.high if plot.interval else 0])
         axes.text(right, height, text, va="center", fontsize=8)
@@ -93,7 +100,7 @@ def draw(plot: Plot) -> bytes:
     if plot.interval:
         shown.append(Line2D([], [], color="black", linewidth=1.2, marker="|", label=plot.interval))
     if plot.dots:
-        shown.append(Line2D([], [], color="black", linestyle="", marker="o", markersize=3, label=plot.dots))
+        shown.append(Line2D([], [], label=plot.dots, **dots))
     figure.legend(handles=shown, loc="outside lower center", ncols=len(shown), fontsize=8, frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
