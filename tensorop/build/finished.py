@@ -1,4 +1,4 @@
-"""Checks a finished library, whoever linked it: loading it runs no code, and it binds only names that its parts need.
+"""Checks a finished library, from any linker: loading it runs no code, and it binds only names that its parts need.
 
 A loader reads segments and the dynamic section, not section headers, and so do these checks. Only the disassembler
 reads section headers, so every entry and jump target must be an instruction in its listing.

@@ -92,8 +92,8 @@ def require_whole(library: Path) -> None:
 def require(library: Path, operator: Operator, more: Collection[str] = (), *, whole: bool) -> None:
     """Raises JobError if an operator's library, or a library of its product that a loader brings, is unsafe to load.
 
-    A library is unsafe if loading it runs code, if it binds names or libraries that none of its parts needs, or if it
-    exports names that its product does not have. Raises MissingTool without a disassembler.
+    A library is unsafe if loading it runs code. It is also unsafe if it binds names or libraries that none of its parts
+    needs, or exports names that its product does not have. Raises MissingTool without a disassembler.
 
     more: further names that it may call; whole: checks all libraries and archives of its product too.
     """

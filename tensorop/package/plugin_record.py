@@ -27,7 +27,7 @@ FOLDERS = "plugin_folders"
 CARRIED = "plugins"
 _CARRIED_FILE = re.compile(r"(platforms|primitives)/([A-Za-z0-9][A-Za-z0-9_.+-]{0,99})\.yaml")
 _MOST_FILES = 64
-_LONGEST = 300  # characters of a folder's name that a message shows
+_LONGEST = 300  # characters of a folder's name in a message
 
 
 def folders(job: Job, operator: Operator, platform: Platform, backend: str) -> dict[str, dict[str, str]]:

@@ -26,7 +26,7 @@ def clocks(process: int | None = None) -> tuple[float, float | None]:
     """
     ran = None
     if process is not None:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             ran = time.clock_gettime(~process << 3 | 2)  # clock_getcpuclockid(3)
     return time.monotonic(), ran
 

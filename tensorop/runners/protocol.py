@@ -156,8 +156,8 @@ class Raw:
     apart: int = 0  # ns of the calls among them that are not reported
     rested: float = 0.0  # ns of waiting, before batches, until threads of earlier calls rested
     reported_ns: int = 0  # ns of all reports
-    window: float = math.inf  # seconds that passed in this process meanwhile
-    busy: float | None = None  # seconds that the harness ran, by this system's kernel
+    window: float = math.inf  # seconds from the first answer to the last report, by this process's clock
+    busy: float | None = None  # seconds that the harness ran in the window, by this system's kernel; None: unknown
     words: int = 0  # number of reports
 
     @property
