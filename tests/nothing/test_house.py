@@ -114,12 +114,11 @@ def test_what_crosses_modules_has_a_type() -> None:
 
 
 def test_names_are_of_things() -> None:
+    name = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.FunctionDef: "name"}
     found = []
     for path, tree in modules().items():
         for node in ast.walk(tree):
-            name = {ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.FunctionDef: "name"}
             given = getattr(node, name.get(type(node), ""), None) or ""
-            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} {given}"
             if NO_NAMES.search(given) and not (given in MAY_STAND and path.name in ("contract.py", "prompt.py")):
-                found.append(place)
+                found.append(f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} {given}")
     assert not found
