@@ -12,6 +12,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["alert"]
 suppress_warnings = ["misc.highlighting_failure"]  # an example of JSON may have `...`
 exclude_patterns = [".doctrees"]
+highlight_language = "none"  # where a block names no language
 smartquotes = False  # `--option` in a sentence
 html_theme = "furo"
 html_title = f"tensorop {version}"
