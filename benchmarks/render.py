@@ -305,7 +305,7 @@ def unseen_section(one: Measured, unseen: Unseen) -> Section:
 def unseen_lines(one: Measured, unseen: Unseen) -> Iterator[Line]:
     how = "simulated" if "modelled" in unseen.unit else "measured"
     vlens = dict.fromkeys(shape.vlen for shape in unseen.shapes)
-    for dtype in dict.fromkeys(shape.dtype for shape in unseen.shapes):
+    for dtype in sorted({shape.dtype for shape in unseen.shapes}):
         for vlen in vlens:
             here = [shape for shape in unseen.shapes if (shape.dtype, shape.vlen) == (dtype, vlen)]
             ratios = {shape.problem: shape.ratio for shape in here if shape.ratio is not None}
@@ -483,6 +483,11 @@ def index(found: Sequence[Measured]) -> tuple[str, dict[str, Plot]]:
         about = [link, line.record.about.title, line.label.removeprefix(f"{line.platform}, "), line.how, line.baseline]
         cells.append([*about, shapes, f"**{line.geomean:.2f}**", f"{lowest:.2f} ({shape})"])
     heads = ["page", "measurement", "dtype", "how", "baseline", "shapes", "geomean", "lowest"]
+    notes = [
+        f"- {PAGES[name][0]}: {remark}"
+        for name, several in by_page.items()
+        for remark in dict.fromkeys(r for one in several if isinstance(one.data, Bench) for r in remarks(one.data))
+    ]
     shown = {line.record.about.page for line in rows}
     others = [f"- [{PAGES[name][0]}]({name}.md)" for name in by_page if name not in shown]
     parts = [
@@ -491,7 +496,7 @@ def index(found: Sequence[Measured]) -> tuple[str, dict[str, Plot]]:
         "On this page you can look up how fast each library is, and how each number was made.",
     ]
     parts += [*([image(OVERVIEW, plot, "../images/")] if plot.bars else []), table(heads, cells)]
-    parts += ["\n".join(others)] if others else []
+    parts += ["\n".join(notes + others)] if notes + others else []
     return "\n\n".join([*parts, "## How to read a result", INDEX]) + "\n", {OVERVIEW: plot} if plot.bars else {}
 
 
