@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 
 from tensorop import __version__, paths
 from tensorop.model.platform import Platform
 from tensorop.package import card, cmake, library, manifest, plugin_record
 from tensorop.package.sources import OperatorPart, Sources, sources, text_ids, together
+from tensorop.provision.check import DISTRIBUTION
 
 SHARE = "share/tensorop"
 MANIFEST = f"{SHARE}/manifest.json"
@@ -65,4 +67,8 @@ def licence() -> str:
     beside = paths.builtin_dir("cmake").parent / "LICENSE"
     if beside.is_file():
         return beside.read_text(encoding="utf-8")
-    return "SPDX-License-Identifier: MIT\n"
+    try:
+        installed = metadata.distribution(DISTRIBUTION).read_text("licenses/LICENSE")
+    except metadata.PackageNotFoundError:
+        installed = None
+    return installed or "SPDX-License-Identifier: MIT\n"

@@ -261,6 +261,13 @@ def test_an_installed_wheel_is_a_command(installed: Path, tmp_path: Path) -> Non
     assert done.stdout.strip() == tensorop.__version__, done.stderr
 
 
+def test_products_of_an_installed_wheel_have_the_licence(installed: Path) -> None:
+    script = "from tensorop.package import product; print(product.licence(), end='')"
+    command = [str(installed / "bin" / "python"), "-I", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == (ROOT / "LICENSE").read_text(encoding="utf-8"), done.stderr
+
+
 def test_nothing_tells_to_install_a_strangers_package() -> None:
     """The bare name is another project on the package index."""
     own = Path(__file__).relative_to(ROOT)
