@@ -1,4 +1,4 @@
-"""A plain C file read as a kernel template: its head is in its first comment, and its names are written plainly.
+"""Reads a plain C file as a kernel template: the head is in the first comment, and names need no Jinja2 braces.
 
     /*---
     strategy: ...
@@ -7,7 +7,7 @@
     ---*/
     ... statements of one function, primitives called by their names
 
-What it becomes goes through the same gates as any template; nothing in it is a template's own language.
+The resulting template passes the same gates as any other. Jinja2 syntax in the file has no effect.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _EXAMPLE = (
 
 
 def template_text(text: str, names: Iterable[str], origin: str) -> str:
-    """The template that says the same. names: what the operator's templates call numbers, beside the tunables.
+    """The equivalent template. names: numbers that the operator's templates can use, beside the tunables.
 
-    Line numbers of the body stay. Raises SpecError, naming origin, where the head is missing, not closed or broken.
+    The body's line numbers stay. Raises SpecError, naming origin, if the head is missing, not closed or broken.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
@@ -48,7 +48,7 @@ def template_text(text: str, names: Iterable[str], origin: str) -> str:
 
 
 def _plain(body: str, names: set[str]) -> str:
-    """The body with each of these names as a template's hole, and with no other hole."""
+    """The body with each of these names as a Jinja2 expression `{{ name }}`, and without other Jinja2 syntax."""
     body = re.sub(r"\{(?=[{%#])", "{ ", body)
     holes = re.compile(rf"({_COMMENT})|(?<![\w.])({'|'.join(map(re.escape, sorted(names)))})(?!\w)", re.DOTALL)
 

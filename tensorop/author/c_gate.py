@@ -1,8 +1,8 @@
-"""The C that a template became, read by a C parser before the primitives' own C is put in.
+"""Checks the C that a template renders to with a C parser, before the primitives' own C is inserted.
 
-What is not known to be harmless is refused: characters, kinds of syntax, names, calls, types and casts are held against
-lists of what may be. The text around a template is the operator's own and is read with it: the template stands within
-one function, between whose parameters and locals it may choose.
+Allow lists exist for characters, kinds of syntax, names, calls, types and casts; everything else is refused. The
+operator's own text around the template is parsed too: the template is part of one function, and may use this function's
+parameters and locals.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from tensorop.author.gate import Guard, refused
 from tensorop.model.primitive import Collective, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
-MAX_REGION = 128 << 10  # bytes of C that a template may become; the parser's own recursion bears no more depth
-MAX_ARRAY = 1 << 9  # elements of a local array: of doubles what a frame may hold (model.kernel.MAX_FRAME)
+MAX_REGION = 128 << 10  # bytes of rendered C; deeper nesting overflows the parser's own recursion
+MAX_ARRAY = 1 << 9  # elements of a local array; 512 doubles fill a frame (model.kernel.MAX_FRAME)
 MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declaration
 
 _STRANGE = re.compile(r"[^\t\n\x20-\x7e]")
 _MARKS = re.compile(r"[\\#\"'`@$]|\?\?|%:|<%|%>|<:|:>")
-_COMMENT = re.compile(r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL)  # one that is not closed takes all: no second look
-_CONTRACT = re.compile(r"^ */\*@.*?\*/\n", re.DOTALL | re.MULTILINE)  # what an operator says of its pointers
+_COMMENT = re.compile(
+    r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL
+)  # an unclosed comment matches to the end: linear time
+_CONTRACT = re.compile(r"^ */\*@.*?\*/\n", re.DOTALL | re.MULTILINE)  # an operator's contract on its pointers
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NODES_TEXT = """
 comment compound_statement declaration init_declarator pointer_declarator array_declarator primitive_type
@@ -57,7 +59,7 @@ _LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
 
 
 def _refused_kinds(parts: bool) -> str:
-    """All that the parser knows and a template may not have, as alternatives of a query. parts: of vectors, `v.x`."""
+    """Every kind of node that a template may not have, as alternatives of a query. parts: allows `v.x` of vectors."""
     kinds = []
     nodes, tokens = (_NODES | {"field_expression", "field_identifier"}, _TOKENS | {"."}) if parts else (_NODES, _TOKENS)
     for kind in range(_LANGUAGE.node_kind_count):
@@ -86,27 +88,27 @@ _DECLARATIONS = tree_sitter.Query(_LANGUAGE, "[(declaration) (parameter_declarat
 
 
 def marks(text: str) -> tuple[str, str]:
-    """The comments between which a template's text is put: a text cannot contain its own digest."""
+    """The comments before and after a template's text. A text cannot forge them: it cannot contain its own digest."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"/*{digest} begins*/", f"/*{digest} ends*/"
 
 
 def marked(text: str) -> str:
-    """A template's text between its marks, as it is rendered."""
+    """A template's text between its marks, for rendering."""
     begin, end = marks(text)
     return f"{begin}\n{text}{end}"
 
 
 def unmarked(source: str, text: str) -> str:
-    """A rendering without the marks."""
+    """Rendered C without the marks and the contracts."""
     begin, end = marks(text)
     return _CONTRACT.sub("", source).replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
 def read(source: str, text: str, primitives: Primitives, callables: Callables) -> Outcome | None:
-    """None where the C is fit to be built, else the refusal.
+    """None if the C may be built, otherwise the refusal.
 
-    source: a kernel rendered with `marked(text)` as its template, primitives as calls of their names (`callables`).
+    source: a kernel rendered with `marked(text)` as its template; primitives are calls by name (`callables`).
     """
     try:
         found = next(_complaints(source, marks(text), _Rules.of(primitives, callables)), None)
@@ -116,7 +118,7 @@ def read(source: str, text: str, primitives: Primitives, callables: Callables) -
 
 
 _Complaint = tuple[Guard, str]
-_Read = set[tuple[bytes, frozenset[tuple[str, int]]]]  # calls and casts, each with what the names in it are
+_Read = set[tuple[bytes, frozenset[tuple[str, int]]]]  # checked calls and casts, each with the pointer levels of names
 
 
 def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterator[_Complaint]:
@@ -141,32 +143,32 @@ def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterato
     found = [_Region(source, tree.root_node, place, rules, read) for place in regions]
     for region in found:
         yield from region.complaints()
-    for region in found:  # which nothing above refused
+    for region in found:  # only if the checks above found nothing
         yield from region.addresses()
 
 
 def _text(region: str) -> Iterator[_Complaint]:
     if len(region) > MAX_REGION:
         yield Guard.SYNTAX, f"it renders to {len(region)} characters; at most {MAX_REGION} are read"
-    without_comments = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), region)  # each mark at its place
+    without_comments = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), region)  # offsets stay
     if mark := _MARKS.search(without_comments):
         yield Guard.CHARACTERS, f"its C has {mark[0]!r}: {_line(region, mark.start())}"
     if (contract := region.find("/*@")) >= 0:
         yield Guard.CHARACTERS, f"its C has '/*@', which begins an operator's contract: {_line(region, contract)}"
-    if backslash := re.search(r"\\|\?\?", region):  # which may join lines, in a comment too
+    if backslash := re.search(r"\\|\?\?", region):  # may join lines, also in a comment
         yield Guard.CHARACTERS, f"its C has {backslash[0]!r}: {_line(region, backslash.start())}"
 
 
 class _Rules:
-    """What the C of a template may hold, given the platform's primitives."""
+    """The names and types that a template's C may use, given the platform's primitives."""
 
     def __init__(self, primitives: Primitives, callables: Callables) -> None:
-        self.proved: set[tuple[bytes, int]] = set()  # functions whose every access was found to lie inside
+        self.proved: set[tuple[bytes, int]] = set()  # functions whose accesses are proved to be in bounds
         self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives, callables)
         self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
         self.types |= self.names.vectors | self.names.addresses
         self.collective = any(isinstance(one, Collective) for one in callables.values())
-        if self.collective:  # each a function of its own
+        if self.collective:  # each primitive is a function of its own
             self.own = frozenset(callables)
             return
         texts = (one.c for one in (*callables.values(), *primitives.by_name.values()))
@@ -176,7 +178,7 @@ class _Rules:
 
     @staticmethod
     def of(primitives: Primitives, callables: Callables) -> _Rules:
-        """Made once for each set of them: trials ask for the same few again and again."""
+        """Made once for each set of primitives, and cached: trials use few sets."""
         parts = (
             *primitives.types,
             primitives.lanes,
@@ -193,13 +195,12 @@ class _Rules:
         return _RULES.setdefault(parts, found)
 
 
-_RULES: dict[tuple[object, ...], _Rules] = {}  # by what is looked at of primitives
+_RULES: dict[tuple[object, ...], _Rules] = {}  # by the parts of primitives that the rules depend on
 _MOST_RULES = 32
 
 
 class _Region:
-    """One place of a template's text: the comments that mark it, and what is between them. read: what was found
-    harmless elsewhere."""
+    """One occurrence of a template's text, with the comments that mark it. read: calls and casts that passed before."""
 
     def __init__(self, source: str, root: Node, place: tuple[int, int, int, int], rules: _Rules, read: _Read) -> None:
         self.source, self.rules, self.read = source, rules, read
@@ -230,7 +231,7 @@ class _Region:
         for node in found.get("refused", ()):
             what = node.type.replace("_", " ") if node.is_named else f"'{node.type}'"
             yield Guard.GRAMMAR, f"its C has {what}: {self._at(node)}"
-        for kind in ("statement", "call", "cast"):  # the last two in a condition, say
+        for kind in ("statement", "call", "cast"):  # calls and casts can be outside statements, e.g. in conditions
             for node in found.get(kind, ()):
                 if node.end_byte - node.start_byte > MAX_STATEMENT:
                     yield Guard.SYNTAX, f"a {kind} has more than {MAX_STATEMENT} characters: {self._at(node)}"
@@ -246,12 +247,12 @@ class _Region:
         yield from self._names(found, outside, mine)
 
     def addresses(self) -> Iterator[_Complaint]:
-        """What memory it may reach, and by what it chooses."""
+        """Checks that memory accesses are in bounds, and the values that conditions depend on."""
         body, function = self.body, self.function
         if body is None or function is None or body.parent != function:
             yield Guard.BOUNDS, "the operator's template has it in a block of its own, not in its function's"
             return
-        # configurations share many functions, but for their names
+        # Configurations share many functions that differ only in the function's name.
         declarator = function.child_by_field_name("declarator")
         given = declarator.child_by_field_name("parameters") if declarator is not None else None
         text = self.source[(given or function).start_byte : function.end_byte]
@@ -323,7 +324,7 @@ class _Region:
             yield Guard.POINTERS, f"its C makes a number of a pointer: {self._at(cast)}"
 
     def _level(self, node: Node) -> tuple[int, int]:
-        """How many times an expression can be dereferenced, at least and at most: 0 a number, 1 a pointer to some."""
+        """The least and the largest pointer level of an expression: 0 is a number, 1 is a pointer to numbers."""
         inner = [child for child in node.named_children if child.type != "comment"]
         match node.type:
             case "identifier":
@@ -359,13 +360,13 @@ class _Region:
 
 
 def _comment(root: Node, first: int, last: int) -> Node | None:
-    """The comment that is just there."""
+    """The comment with exactly this range of bytes, or None."""
     node = root.descendant_for_byte_range(first, last)
     return node if node and (node.type, node.start_byte, node.end_byte) == ("comment", first, last) else None
 
 
 def _declared(declaration: Node) -> Iterator[tuple[str, int]]:
-    """The names that a declaration or a parameter gives, and how many times each can be dereferenced."""
+    """The names that a declaration or a parameter declares, each with its pointer level."""
     for declarator in declaration.children_by_field_name("declarator"):
         level = 0
         node: Node | None = declarator

@@ -1,11 +1,11 @@
-"""What a template may say, checked without running it: first the template, then the C it renders to.
+"""Checks a template without running it: the template itself here, the C that it renders to in `c_gate`.
 
-A template is text from a stranger. Its Jinja2 may compute with names, loops and macros; its C may declare locals,
-compute, loop, and call the platform's primitives by their names. Everything that reaches beyond the kernel is refused.
-The C is what counts: it is read at every point, for a template may say one thing at one point and another elsewhere,
-and it is read before the primitives' own C is put in, so that what is no primitive's name is nobody's business there.
+A template is untrusted code. Its Jinja2 may compute with names, loops and macros. Its C may declare locals, compute,
+loop, and call the platform's primitives by name. Everything that reaches beyond the kernel is refused. The C is
+checked at every point, since a template can render differently at each. It is checked before the primitives' own C is
+inserted, so no name of that C has to be allowed.
 
-Every refusal begins with the name of the guard that made it (docs/explanation/security.md).
+Every refusal begins with its guard's name (docs/explanation/security.md).
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from tensorop.model.trial import Kind, Outcome
 
 
 class Guard(StrEnum):
-    """What refuses a template, by what it looks at."""
+    """The guards, by the part of a template that each checks."""
 
     NEEDS = "needs"  # primitives that the platform lacks
-    TUNABLES = "tunables"  # names that are somebody else's
-    TEMPLATE = "template"  # statements, names and filters of the template
-    CHARACTERS = "characters"  # what the C is written in
-    SYNTAX = "syntax"  # what a C parser does not read as statements of one function
-    GRAMMAR = "grammar"  # kinds of statements, declarations and expressions
-    CALLS = "calls"  # of anything but primitives
-    TYPES = "types"
-    NAMES = "names"  # what the kernel's function does not declare, and what primitives call their own
-    STORAGE = "storage"  # arrays whose size is not a number
-    POINTERS = "pointers"  # made of numbers, or of other pointers' bytes
-    BOUNDS = "bounds"  # accesses of memory that nothing shows to lie inside their operands
-    CONDITIONS = "conditions"  # what is no comparison of names, counters and small numbers
-    DATA = "data"  # whole numbers and conditions made of what was loaded
-    LOCALS = "locals"  # read before they are written
+    TUNABLES = "tunables"  # tunables with a name that is already used
+    TEMPLATE = "template"  # Jinja2 statements, names and filters that are not allowed
+    CHARACTERS = "characters"  # characters of the C that are not allowed
+    SYNTAX = "syntax"  # text that a C parser does not read as statements of one function
+    GRAMMAR = "grammar"  # kinds of statements, declarations and expressions that are not allowed
+    CALLS = "calls"  # calls of anything but primitives
+    TYPES = "types"  # types that are neither plain C types nor the primitives' own
+    NAMES = "names"  # names that the kernel's function does not declare, or that primitives' own C uses
+    STORAGE = "storage"  # arrays without a literal size, or too large ones
+    POINTERS = "pointers"  # pointers made of numbers, or of other pointers' bytes
+    BOUNDS = "bounds"  # memory accesses that are not proved to be inside their operands
+    CONDITIONS = "conditions"  # conditions that do more than compare names, counters and small numbers
+    DATA = "data"  # integers and conditions computed from loaded data
+    LOCALS = "locals"  # locals that are read before they are written
 
 
 _STATEMENTS = (
@@ -62,9 +62,9 @@ _HIDDEN = frozenset({"self", "context", "caller", "cycler", "joiner", "namespace
 def check_template(
     template: KernelTemplate, primitives: Primitives, reserved: frozenset[str] = frozenset()
 ) -> Outcome | None:
-    """The template as it was written: primitives it needs and lacks, statements and names it must not use.
+    """Checks a template's source: missing primitives, forbidden statements and names. None if it passes.
 
-    reserved: names that the operator's templates use, which no tunable of a template may take.
+    reserved: names that the operator's templates use; no tunable may have one of them.
     """
     missing = [name for name in template.needs if name not in primitives.with_aliases]
     if missing:
@@ -80,7 +80,7 @@ def check_template(
 
 @lru_cache(maxsize=64)
 def _template(text: str) -> Outcome | None:
-    """A text's own fault; every trial of a template asks for it."""
+    """The fault of a template's text, or None; cached, since every trial of a template needs it."""
     try:
         tree = jinja2.Environment(autoescape=False).parse(text)
         return next((refused(Guard.TEMPLATE, complaint) for complaint in _template_complaints(tree)), None)
@@ -88,7 +88,7 @@ def _template(text: str) -> Outcome | None:
         return refused(Guard.TEMPLATE, f"line {error.lineno}: {error.message}")
     except RecursionError:
         return refused(Guard.TEMPLATE, "it is nested too deeply")
-    except (ValueError, ArithmeticError, UnicodeError) as error:  # a number of thousands of digits, say
+    except (ValueError, ArithmeticError, UnicodeError) as error:  # e.g. a number of thousands of digits
         return refused(Guard.TEMPLATE, f"it cannot be read: {error}"[:300])
 
 

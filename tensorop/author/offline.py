@@ -1,4 +1,4 @@
-"""The author that needs nobody: the templates shipped in the operator's folder, and those of plug-in folders."""
+"""The author that needs no network: it takes templates from the operator's folder and from plug-in folders."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tensorop.model.kernel import OURS, KernelTemplate
 from tensorop.specs import files as reading
 from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
-AUTHOR = OURS  # of what is shipped
-PLUGIN = "plug-in"  # of what is in a folder of the user's
+AUTHOR = OURS  # the author of shipped templates
+PLUGIN = "plug-in"  # the author of templates in a user's folder
 AUTHORS = frozenset({AUTHOR, PLUGIN})
 DIRECT = "direct"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -23,8 +23,11 @@ _NONE: Mapping[str, Path] = MappingProxyType({})
 
 
 def files(folder: Path, added: Mapping[str, Path] = _NONE, suffix: str = TEMPLATE_SUFFIX) -> dict[str, Path]:
-    """The templates of an operator's folder, and those `added` (Operator.added), which take the place of these; sorted.
-    suffix: of their files, by what they are written in."""
+    """The template files of an operator's folder, by name and sorted.
+
+    added: the files of plug-in folders (Operator.added); they replace files of the same name.
+    suffix: the end of a file's name, by language.
+    """
     own = {file.name.removesuffix(suffix): file for file in (folder / KERNELS).glob(f"*{suffix}")}
     return dict(sorted({**own, **added}.items()))
 
@@ -32,8 +35,11 @@ def files(folder: Path, added: Mapping[str, Path] = _NONE, suffix: str = TEMPLAT
 def templates(
     folder: Path, operator: str, added: Mapping[str, Path] = _NONE, suffix: str = TEMPLATE_SUFFIX
 ) -> list[KernelTemplate]:
-    """Every template, by name; of those that say the same the operator's own, or else the first, since trials could not
-    be told apart. Raises SpecError on a broken one, naming its file, or when there is none."""
+    """Every template, sorted by name.
+
+    Trials of identical templates could not be distinguished. So one of them is kept: the operator's own, or else the
+    first. Raises SpecError for a broken template, naming its file, or if there is no template.
+    """
     found = files(folder, added, suffix)
     if not found:
         raise SpecError(f"{folder / KERNELS} holds no template; expected files *{suffix}")
@@ -50,7 +56,7 @@ def templates(
 
 
 def direct(folder: Path, operator: str) -> KernelTemplate | None:
-    """The template of the kernel past all choice, `direct.c.j2` beside the driver; None for an operator without one."""
+    """The template of the direct kernel, `direct.c.j2` beside the driver; None for an operator without one."""
     file = folder / f"{DIRECT}{TEMPLATE_SUFFIX}"
     if not file.is_file():
         return None
@@ -58,7 +64,7 @@ def direct(folder: Path, operator: str) -> KernelTemplate | None:
 
 
 def example(folder: Path) -> str:
-    """The template an author is shown, front matter and all. Raises SpecError for an operator without one."""
+    """The example template in prompts, with its front matter. Raises SpecError for an operator without one."""
     return reading.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}", reading.TEXT)
 
 

@@ -1,4 +1,4 @@
-"""A template's text to a KernelTemplate: refused with a reason where it breaks a rule, never repaired."""
+"""Parses a template's text to a KernelTemplate. A text that breaks a rule is refused with a reason, never repaired."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tensorop.specs import frontmatter, yamlfile
 MAX_BODY = 64 << 10
 MAX_VALUES = 64
 MAX_NUMBER = 1 << 12
-MAX_TEXT = 256 << 10  # characters of a template with its head
+MAX_TEXT = 256 << 10  # characters of a template, head included
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
-# what a template says of itself is in a comment of the C it becomes: nothing there may end the comment, turn its
-# direction or move a cursor
+# A template's prose is rendered in a comment of its C. So it may not end the comment, change the direction of text or
+# move a cursor.
 _NO_PROSE = ("\\", "*/", "/*", "??/", "{{", "{%", "{#")
 
 
@@ -52,8 +52,10 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
 
 
 def check(template: KernelTemplate) -> None:
-    """What holds for every template, wherever it was read. Raises SpecError naming the template, the key and what was
-    expected."""
+    """The rules for every template, from any source.
+
+    Raises SpecError naming the template, the key and what was expected.
+    """
     origin = f"template '{template.name}'"
     if not _LABEL.fullmatch(template.name):
         raise SpecError(f"template '{template.name[:60]}': expected a name of letters, digits, '_' and '-'")

@@ -1,1 +1,1 @@
-"""The author that asks a language model: prompt, transport, transcript and rounds, each apart."""
+"""The author that uses a language model: prompt, transport, transcript and rounds."""

@@ -1,4 +1,4 @@
-"""An endpoint's answer, whole or streamed, in the shapes that endpoints give it."""
+"""Reads an endpoint's answer, whole or streamed, in the forms that endpoints use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tensorop.author.llm.messages import ModelReply, NoAnswer
 from tensorop.model.trial import Kind
 from tensorop.specs.printable import printable
 
-MAX_REPLY = 256 << 10  # characters of the answer itself
-MAX_SHOWN = 300  # characters of what an endpoint says of an error, or of itself
+MAX_REPLY = 256 << 10  # characters of an answer's text
+MAX_SHOWN = 300  # characters of an endpoint's error, or of another field, in messages
 _MOST_TOKENS = 10**9
-_THOUGHTS = ("reasoning_content", "reasoning", "thinking")  # where some servers put all of the text
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")  # some servers put the whole text in one of these
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 _FILTERED = frozenset({"content_filter", "safety", "recitation", "prohibited_content", "blocklist", "sensitive"})
 _EVENTS = re.compile(r"(?:data|event|id|retry)?:")
@@ -24,7 +24,10 @@ Scrub = Callable[[str], str]
 
 
 def read(body: bytes, content_type: str, scrub: Scrub = str) -> ModelReply | NoAnswer:
-    """The answer in a chat completion's body, or why there is none. scrub: takes secrets out, before any cut."""
+    """The answer in a chat completion's body, or the reason for its absence.
+
+    scrub: removes secrets, before any text is cut.
+    """
     text = body.decode(errors="replace").lstrip("\ufeff \t\r\n")
     try:
         data = _joined(text) if _EVENTS.match(text) else refusal.loads(text)
@@ -75,7 +78,7 @@ def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> Model
 
 
 def _text(content: Any) -> str:
-    """A text, or the texts among its parts."""
+    """A content's text: the content itself, or the texts among its parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [content]
@@ -98,7 +101,7 @@ def _without_text(message: dict[str, Any], scrub: Scrub) -> str:
 
 
 def _joined(text: str) -> dict[str, Any]:
-    """A stream of events as the completion they make, or the error among them. Raises ValueError."""
+    """A stream of events, joined to one completion, or the error among them. Raises ValueError."""
     texts: dict[str, list[str]] = {name: [] for name in ("content", *_THOUGHTS, "refusal")}
     found: dict[str, Any] = {"choices": []}
     message: dict[str, Any] = {}
@@ -131,7 +134,7 @@ def _joined(text: str) -> dict[str, Any]:
 
 
 def _events(text: str) -> Iterator[str]:
-    """What each event carries; where a server leaves out the empty lines between them, each line is one."""
+    """The data of each event. If a server leaves out the empty lines between events, each line is an event."""
     lines: list[str] = []
     for line in [*text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
         name, _, value = line.partition(":")
@@ -148,11 +151,11 @@ def _count(usage: Any, name: str) -> int:
 
 
 def shown(value: object, scrub: Scrub = str) -> str:
-    """A field that should be a word, or words of others, in one line of few printed characters."""
+    """A field, or an endpoint's text, as one short line of printable characters."""
     if not isinstance(value, str):
         try:
             value = json.dumps(value)
-        except (ValueError, RecursionError):  # an integer of many digits, a nest of lists
+        except (ValueError, RecursionError):  # an integer with many digits, deeply nested lists
             value = type(value).__name__
     value = printable(" ".join(scrub(value).split()))
     return value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}..."

@@ -1,4 +1,4 @@
-"""How an endpoint wants to be asked, as its refusals teach it."""
+"""The form of requests that an endpoint accepts, learned from its refusals."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from tensorop.author.llm.messages import Request
 from tensorop.author.llm.refusal import TOKENS, Rejection
 
-_LOWERINGS = 3  # of the number of tokens in one call
+_LOWERINGS = 3  # times that one call may lower the number of tokens
 
 
 @dataclass
 class CallState:
-    """One request with its retries. tokens: what its prompt leaves room for."""
+    """One request with its retries."""
 
-    tokens: int | None = None
+    tokens: int | None = None  # the most that an answer can have beside this prompt
     lowerings: int = 0
 
 
 class Dialect:
-    """What one endpoint takes. Each option is dropped once at most, so that a call comes to an end."""
+    """The options and roles that one endpoint accepts. Each option is dropped at most once, so a call ends."""
 
     def __init__(self) -> None:
         self._dropped: set[str] = set()
@@ -37,7 +37,7 @@ class Dialect:
         return {name: value for name, value in options.items() if name is not None and name not in self._dropped}
 
     def messages(self, request: Request) -> list[dict[str, str]]:
-        """The conversation; where there is no system, what it says begins the user's first message."""
+        """The conversation. If the endpoint has no system role, that text begins the user's first message."""
         messages = [{"role": one.role, "content": one.text} for one in request.messages]
         if self._system_inside and _has_system(request):
             system, first, *others = messages
@@ -45,7 +45,7 @@ class Dialect:
         return messages
 
     def learn(self, refusal: Rejection, request: Request, sent: dict[str, Any], call: CallState) -> bool:
-        """Whether the request, asked again, will be another one. sent: its options."""
+        """Learns from a refusal. True if the request will differ when it is sent again. sent: the request's options."""
         refused = refusal.options(sent)
         named = bool(refused and refusal.named)
         if not named and refusal.of_the_system_role and _has_system(request) and not self._system_inside:

@@ -1,4 +1,4 @@
-"""What goes to an endpoint and what comes back: the records between prompt, transport and transcript."""
+"""Requests to an endpoint and their answers: the records between prompt, transport and transcript."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tensorop.model.trial import Kind, Outcome
 
 @dataclass(frozen=True)
 class Message:
-    """role: system | user | assistant."""
+    """One message of a conversation."""
 
-    role: str
+    role: str  # system | user | assistant
     text: str
 
 
 @dataclass(frozen=True)
 class Request:
-    """One question: the whole conversation so far and how to sample the answer."""
+    """One question: the whole conversation so far, and how to sample the answer."""
 
     model: str
     messages: tuple[Message, ...]
@@ -37,7 +37,7 @@ class Request:
 
 @dataclass(frozen=True)
 class ModelReply:
-    """A whole answer. Token counts are 0 where the endpoint does not tell."""
+    """A whole answer. Token counts are 0 if the endpoint does not return them."""
 
     text: str
     model: str = ""
@@ -48,10 +48,10 @@ class ModelReply:
 
 @dataclass(frozen=True)
 class Failure:
-    """No answer. `final`: asking again is useless (no quota, wrong key, budget spent), so the author stops.
+    """A call without an answer.
 
-    outcome: kind `target-lost` where the endpoint failed, `timeout` past the deadline, `refused` where the answer
-    is not one.
+    outcome: kind `target-lost` if the endpoint failed, `timeout` past the deadline, `refused` if the answer is invalid.
+    final: another request is useless (no quota, wrong key, budget spent), so the author stops.
     """
 
     outcome: Outcome
@@ -66,16 +66,16 @@ class NoAnswer:
     kind: Kind
     message: str
     again: bool = False  # worth another attempt
-    busy: bool = False  # worth as many as there is time for
-    final: bool = False  # no other request will do better
-    learned: bool = False  # to be asked again at once, in another way
-    misplaced: bool = False  # perhaps nobody's address
-    wait: float | None = None  # seconds until the next attempt, where the endpoint says so
-    rejection: Rejection | None = None  # the error in a body that calls itself a success
+    busy: bool = False  # worth attempts until the deadline
+    final: bool = False  # every other request will fail too
+    learned: bool = False  # ask again at once, in another form
+    misplaced: bool = False  # the address may be wrong
+    wait: float | None = None  # seconds until the next attempt, if the endpoint gives them
+    rejection: Rejection | None = None  # the error in a body whose status is a success
 
 
 class Transport(Protocol):
-    """Carries a request to an endpoint, or to a recording of one."""
+    """Sends a request to an endpoint, or to a recording of one."""
 
     def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
-        """The answer, no later than `seconds` from now; never raises for what an endpoint does."""
+        """The answer, at most `seconds` from now. No behaviour of an endpoint raises an error."""

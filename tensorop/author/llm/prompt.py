@@ -1,7 +1,7 @@
-"""What the model is told: the operator's contract, the platform's words and facts, an example, what failed.
+"""Makes prompts: the operator's contract, the platform's primitives and facts, an example, and earlier failures.
 
 The prose is in the operator's folder, `templates/<op>/prompts/{system,template,repair}.md.j2`, with the example
-`example.c.j2`; here is only what fills it. Pure: the same brief gives the same messages.
+`example.c.j2`; this module fills it in. The same brief gives the same messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tensorop.model.trial import Kind, Outcome
 LOG_TAIL = 4096
 MAX_FAILURES = 5
 MAX_DIAGNOSTICS = 12
-MAX_DIAGNOSTIC = 300  # characters of one
+MAX_DIAGNOSTIC = 300  # characters of one diagnostic
 
 _DIAGNOSTIC = re.compile(r"^(?:.*?[:\s])?(?:fatal )?(error|warning|note): (.*)$", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w.)\]])(?:~|\.{1,2})?/[\w.+~-]+(?:/[\w.+~-]+)*/?|\b[A-Za-z]:\\\\\S+")
@@ -31,23 +31,23 @@ _SEED = re.compile(r",? ?\bseed -?\d+:[0-9a-f]{32}\b")
 
 @dataclass(frozen=True)
 class Brief:
-    """Everything a prompt is made of. facts: what constraints may name; example: a whole template that works."""
+    """Everything that a prompt is made of."""
 
     operator: str
     description: str
     folder: Path  # of the operator
     platform: Platform
     primitives: Primitives
-    facts: Mapping[str, int | str]
-    example: str
+    facts: Mapping[str, int | str]  # names that constraints may use
+    example: str  # a whole template that works
 
 
 @dataclass(frozen=True)
 class Lessons:
-    """What earlier rounds taught: strategies that are taken, and failures, newest last."""
+    """The results of earlier rounds."""
 
-    strategies: tuple[str, ...] = ()
-    failures: tuple[str, ...] = ()
+    strategies: tuple[str, ...] = ()  # of templates that passed
+    failures: tuple[str, ...] = ()  # newest last
 
 
 def opening(brief: Brief, lessons: Lessons) -> tuple[Message, ...]:
@@ -60,17 +60,17 @@ def opening(brief: Brief, lessons: Lessons) -> tuple[Message, ...]:
 
 
 def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
-    """The question for the same template, repaired: the conversation so far and what went wrong."""
+    """The question for a repair of the same template: the conversation so far and the error."""
     question = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
     return (*asked, Message("assistant", answer), Message("user", question))
 
 
 def repeatable(outcome: Outcome) -> Outcome:
-    """The outcome as a model is told it, whose machine is somebody else's.
+    """The outcome as it may be sent to a model on another machine.
 
-    Compilers quote lines of the files they read and name them; a process prints what it likes. Of a compiler's
-    diagnostics the texts alone are repeated, of a process nothing but the outcome's own sentence, without the run's
-    seed: whoever knows it knows the operands of the calls to come.
+    Compilers quote files and name them, and a process can print anything. So a compiler's diagnostics are reduced to
+    their texts, and a process's output is left out: only the outcome's own message stays. Paths are replaced. The run's
+    seed is removed, since the operands of later calls follow from it.
     """
     if outcome.kind is not Kind.COMPILE:
         return replace(outcome, message=_without_paths(outcome.message), log="")

@@ -1,5 +1,4 @@
-"""The template in an answer, found and read in a process of its own, which can be stopped: nothing within one process
-stops it for certain."""
+"""Finds and parses the template in an answer, in a process of its own: only a process can be stopped reliably."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ from tensorop.store import records
 
 SECONDS = 10.0
 _LIMITS = process.Limits(memory=1 << 30, file=0, cpu_s=int(SECONDS))
-_MAX_OUTPUT = 16 << 20  # bytes: a template, escaped
+_MAX_OUTPUT = 16 << 20  # bytes of an escaped template
 _COMMAND = (sys.executable, "-m", "tensorop.author.llm.reading")
 _OPENING = re.compile(r"(`{3,}+|~{3,}+)[^`]*+\Z")
 _THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|seed:think)>|\[(/?)THINK\]|◁(/?)think▷")
-_FINAL = re.compile(r"<\|channel\|>final(?:[^<]{0,40})<\|message\|>")  # of models that write each part on a channel
+_FINAL = re.compile(r"<\|channel\|>final(?:[^<]{0,40})<\|message\|>")  # from models that write each part to a channel
 _END = re.compile(r"<\|(?:return|end|call)\|>")
 
 
 def template(answer: str, *, operator: str, name: str, author: str, seconds: float = SECONDS) -> KernelTemplate:
-    """The template in an answer. Raises SpecError where there is none, and where reading it takes too long."""
+    """The template in an answer. Raises SpecError if there is none, or if reading takes more than `seconds`."""
     asked = json.dumps({"answer": answer, "operator": operator, "name": name, "author": author}).encode()
     environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
     talk = process.Talk([asked], stdout_cap=_MAX_OUTPUT)
@@ -44,7 +43,7 @@ def template(answer: str, *, operator: str, name: str, author: str, seconds: flo
 
 
 def main() -> None:
-    """stdin: an answer; stdout: one line, its template or why there is none."""
+    """stdin: an answer as JSON. stdout: one line of JSON, the template or the reason for its absence."""
     with open(1, "wb") as answer:
         answer.write(json.dumps(_read(**json.loads(sys.stdin.buffer.read()))).encode() + b"\n")
 
@@ -54,7 +53,7 @@ def _read(answer: str, **of: str) -> tuple[str, Any]:
         return "template", records.template_record(parse(template_text(answer), **of))
     except SpecError as error:
         return "refused", str(error)
-    except Exception as error:  # whatever a stranger's text makes of what reads it
+    except Exception as error:  # untrusted text may trigger any error in its reader
         return "refused", f"it cannot be worked with: {type(error).__name__}: {error!s:.500}"
 
 
@@ -69,8 +68,11 @@ def template_text(answer: str) -> str:
 
 
 def _spoken(answer: str) -> str:
-    """The answer without what a model says to itself; a thought that does not end stays. One that only ends began with
-    the answer, where a server's template opens it."""
+    """The answer without the model's reasoning.
+
+    A reasoning block without an end stays. A block without a begin starts with the answer: some servers' chat templates
+    open it in the prompt.
+    """
     if final := _FINAL.search(answer):
         answer = _END.split(answer[final.end() :], maxsplit=1)[0]
     kept: list[str] = []
@@ -87,7 +89,7 @@ def _spoken(answer: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """What is between a line that opens a fence and the next line that is that fence alone."""
+    """The text of each block: between a line that opens a fence and the next line with only the same fence."""
     lines = text.split("\n")
     closing: dict[str, list[int]] = {}
     for number, line in enumerate(lines):

@@ -1,7 +1,7 @@
-"""What an endpoint says where it refuses a request: its words, and what of the request they name.
+"""Reads an endpoint's refusal of a request: its text, and the parts of the request that it names.
 
-Endpoints say it in the shape of OpenAI, of FastAPI and pydantic, as a text, or one of these inside another. A field
-that echoes the request is passed over: it names every option that was sent.
+Endpoints use the error format of OpenAI, that of FastAPI and pydantic, plain text, or one of these inside another.
+Fields that echo the request are skipped: they name every option that was sent.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from tensorop.specs import jsontext
 
-TOKENS = ("max_tokens", "max_completion_tokens")  # names of one option
-OPTIONS = ("temperature", "seed", *TOKENS, "stream", "stream_options")  # of a request; an endpoint may do without each
-LEAST_TOKENS = 256  # fewer hold no template
-_MOST_READ = 16 << 10  # characters of the words that are searched
+TOKENS = ("max_tokens", "max_completion_tokens")  # two names of one option
+OPTIONS = ("temperature", "seed", *TOKENS, "stream", "stream_options")  # of a request; each can be left out
+LEAST_TOKENS = 256  # a template needs more
+_MOST_READ = 16 << 10  # characters of a refusal that are searched
 _PAGE = re.compile(r"<\s*(?:!doctype\s+html|html|head|body|title|center|h[1-6]|p)\b", re.IGNORECASE)
 _UNSEEN = re.compile(r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
 _UNSEEN_BUT_TITLES = re.compile(r"<(script|style)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL)
@@ -27,7 +27,7 @@ _DEPTH = 16
 _NODES = 10_000
 _TEXTS = 20
 
-# Keys in small letters, without `_` and `-`.
+# Keys in lower case, without `_` and `-`.
 _WORDS = frozenset([
     "message", "msg", "detail", "details", "error", "errors", "title", "description", "reason", "errormessage",
     "errormsg", "errordescription", "raw",
@@ -38,13 +38,13 @@ _PLACES = frozenset([
 ])  # fmt: skip
 _ECHOES = frozenset(["input", "inputs", "ctx", "context", "request", "body", "url", "headers", "instance", "schema"])
 _CODES = frozenset(["code", "type", "errortype", "status"])
-_NOWHERE = frozenset(["body", "query", "request", "json", "root", "none", "null"])  # parts of a place that name nothing
+_NOWHERE = frozenset(
+    ["body", "query", "request", "json", "root", "none", "null"]
+)  # parts of a place that name no option
 
-_PLACE_IN_TEXT = re.compile(
-    r"['\"]loc['\"]\s*:\s*[(\[]([^)\]]{0,300})[)\]]"
-)  # pydantic's errors, written as Python does
+_PLACE_IN_TEXT = re.compile(r"['\"]loc['\"]\s*:\s*[(\[]([^)\]]{0,300})[)\]]")  # a Python repr of pydantic's errors
 _QUOTED = re.compile(r"['\"]messages['\"]\s*:")
-_LIST = re.compile(  # of what an endpoint takes, after its head
+_LIST = re.compile(  # a list of accepted options, after its introduction
     r"(\bone of\b|(?<!not )(?<!n't )(?<!currently )(?<!yet )"
     r"\b(?:supported|allowed|valid|accepted|available|permitted|known|recognized|expected)\b"
     r"(?: [\w()-]+){0,4}? ?(?::|\bare\b(?! not)|\binclude))[^.;\n]*",
@@ -82,7 +82,7 @@ _CONTEXT = re.compile(
     r"context[^.\d]{0,40}?(\d{1,12})|(?:<=|≤|less than or equal to|at most|no more than)[^.\d]{0,20}(\d{1,12})",
     re.IGNORECASE,
 )
-_PROMPT = re.compile(  # its tokens
+_PROMPT = re.compile(  # the prompt's tokens
     r"(\d{1,12})\W{0,3}(?:tokens?\W{1,3})?(?:in|from)\s+(?:\w+\s+)?(?:messages?|input|prompt)"
     r"|(\d{1,12})\W{1,3}(?:inputs?|prompt|messages?)\W{1,3}tokens?"
     r"|\b(?:inputs?|prompt|messages?|request)\b[^.\d]{0,30}?(\d{1,12})",
@@ -92,22 +92,22 @@ _PROMPT = re.compile(  # its tokens
 
 @dataclass(frozen=True)
 class Room:
-    """How many tokens an answer may have. whole: whatever the prompt; else beside this one."""
+    """The tokens that an answer may have."""
 
     tokens: int
-    whole: bool
+    whole: bool  # for every prompt; otherwise only beside this one
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """named: words of the places that are named in fields of their own; codes: what kind of error it calls itself."""
+    """An endpoint's refusal of a request."""
 
-    words: str
-    named: frozenset[str] = frozenset()
-    codes: frozenset[str] = frozenset()
+    words: str  # the text of the error
+    named: frozenset[str] = frozenset()  # parts of the request, from fields such as `param` and `loc`
+    codes: frozenset[str] = frozenset()  # from fields such as `code`, `type` and `status`
 
     def options(self, sent: Collection[str]) -> tuple[str, ...]:
-        """Those of the options that were sent which it refuses."""
+        """The sent options that the endpoint refuses."""
         if self.named:
             return tuple(name for name in sent if name in self.named)
         text = _LIST.sub(r"\1 ", self.text)
@@ -118,19 +118,19 @@ class Rejection:
 
     @property
     def text(self) -> str:
-        """What is searched: no more than a page, and no request that is quoted in it."""
+        """The text to search: its beginning, without a quoted request."""
         words = self.words[:_MOST_READ]
         quoted = _QUOTED.search(words)
         return words[: max(0, words.rfind("{", 0, quoted.start()))] if quoted else words
 
     @property
     def status(self) -> int | None:
-        """The status that it gives itself in the body."""
+        """The HTTP status in the body, if there is one."""
         return next((int(code) for code in sorted(self.codes) if re.fullmatch(r"[45]\d\d", code)), None)
 
     @property
     def of_what_is_sent(self) -> bool:
-        """Whether it is the request's way that is refused, in a status that means a fault of the server's."""
+        """Whether the request's form is refused, despite a status that means a server error."""
         return self.of_the_system_role or self.wants_a_stream or bool(_UNKNOWN.search(self.text))
 
     @property
@@ -142,11 +142,14 @@ class Rejection:
         return "stream" in self.named or _STREAM.search(self.text) is not None
 
     def advises(self, name: str) -> bool:
-        """Whether it says to use that."""
+        """Whether the text recommends this option."""
         return any(advice[1] == name for advice in _ADVICE.finditer(self.text))
 
     def room(self, asked: int) -> Room | None:
-        """What it says of an answer's tokens, where so many were asked for; None where that is nothing or too few."""
+        """The limit of an answer's tokens in the text, or None if it has none or one below LEAST_TOKENS.
+
+        asked: the limit in the refused request.
+        """
         text = self.text
         if not _OF_TOKENS.search(text) or not _OF_VALUES.search(text):
             return None
@@ -165,7 +168,7 @@ class Rejection:
 
 
 def read(body: bytes, scrub: Callable[[str], str] = str) -> Rejection:
-    """An error's body, of whatever shape. scrub: takes secrets out of its words."""
+    """The refusal in an error's body, in any format. scrub: removes secrets from its text."""
     text = body.decode(errors="replace").strip()
     try:
         data = loads(text)
@@ -177,7 +180,7 @@ def read(body: bytes, scrub: Callable[[str], str] = str) -> Rejection:
 
 
 def of(data: Any, scrub: Callable[[str], str] = str) -> Rejection:
-    """The same of what JSON was read as, or of a text."""
+    """The refusal in parsed JSON, or in a text."""
     found = _Found()
     if isinstance(data, str):
         words = data
@@ -190,7 +193,7 @@ def of(data: Any, scrub: Callable[[str], str] = str) -> Rejection:
 
 
 def loads(text: str) -> Any:
-    """JSON as endpoints write it, NaN too. Raises ValueError, also for too many values, RecursionError."""
+    """Parses JSON, including NaN. Raises ValueError, also for too many values, and RecursionError."""
     jsontext.require_few(text)
     return json.loads(text)
 
@@ -215,7 +218,10 @@ class _Found:
     nodes: int = 0
 
     def gather(self, data: Any, key: str, place: tuple[str, ...], depth: int) -> None:
-        """What a part of a body says. key: that it lies under; place: what of the request it is about."""
+        """Collects the texts, places and codes of a part of a body.
+
+        key: the part's key in its object; place: the part of the request that it is about.
+        """
         self.nodes += 1
         if depth > _DEPTH or self.nodes > _NODES or len(self.texts) >= _TEXTS:
             return
@@ -244,7 +250,7 @@ class _Found:
 
 
 def _inner(text: str) -> Any:
-    """JSON that a gateway hands on as a text."""
+    """Parses JSON that a gateway forwards as a string; None for any other text."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -261,7 +267,7 @@ def _dumped(data: Any) -> str:
 
 
 def _place(value: Any) -> Iterator[str]:
-    """`body.messages[0].role`, or the same as a list, in its words."""
+    """The words in `body.messages[0].role`, or in the same place as a list."""
     for part in value if isinstance(value, list) else [value]:
         if isinstance(part, str):
             words = re.findall(r"[A-Za-z_]\w*", part)

@@ -1,8 +1,8 @@
-"""Template, judge, repair once: how a model's answers become templates.
+"""Turns a model's answers into templates: ask, judge, and ask for one repair.
 
-Every answer, good or not, is a `Round`; nothing that a model or an endpoint does ends the run. An answer that
-breaks a rule, does not compile or computes the wrong thing is sent back with what went wrong; what an endpoint
-does wrong is not the model's to repair.
+Every answer is a `Round`, good or not; no answer of a model or an endpoint ends the run. If an answer breaks a rule,
+does not compile or computes a wrong result, the model gets the error and may repair it. A fault of the endpoint needs
+no repair by the model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 from tensorop.settings import Settings
 
-NAME = "llm"  # of the author; its templates are numbered
+NAME = "llm"  # of the author; its templates are llm-1, llm-2, ...
 REPAIRS = 1
 _NOT_ITS_FAULT = frozenset({Kind.OK, Kind.LOST, Kind.NOISY})
 
@@ -29,11 +29,11 @@ Judge = Callable[[KernelTemplate], Outcome]  # gate, render, build, verify at a 
 
 @dataclass(frozen=True)
 class Round:
-    """One answer and what became of it. template: None where the answer held none; repair: 0 for a first answer."""
+    """One answer and its outcome."""
 
     number: int
-    repair: int
-    template: KernelTemplate | None
+    repair: int  # 0 for a first answer
+    template: KernelTemplate | None  # None if the answer has none
     outcome: Outcome
 
 
@@ -42,28 +42,25 @@ class _Answer:
     asked: tuple[Message, ...]
     text: str | None  # None: the endpoint gave no answer
     template: KernelTemplate | None
-    outcome: Outcome | None  # why there is no template
+    outcome: Outcome | None  # the reason if there is no template
     final: bool = False
 
 
 @dataclass
 class LlmAuthor:
-    """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates.
-
-    seconds: for one answer
-    """
+    """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates."""
 
     brief: Brief
     transport: Transport
     model: str
     _: KW_ONLY
     seed: int = 0
-    seconds: float = 600.0
+    seconds: float = 600.0  # for one answer
     _lessons: Lessons = field(default_factory=Lessons, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
-        """Up to `count` templates, each with its repairs; ends early when asking on is useless."""
+        """Up to `count` templates, each with its repairs; ends early if further requests are useless."""
         for number in range(1, count + 1):
             answer = self._ask(prompt.opening(self.brief, self._lessons), number)
             for repair in range(REPAIRS + 1):
@@ -106,11 +103,11 @@ class LlmAuthor:
 
 
 def live(brief: Brief, settings: Settings, work: Path, limits: AuthorLimits, seed: int = 0) -> LlmAuthor:
-    """Over the endpoint the environment names; every call is kept under `work`/llm and answered from there again.
+    """An author over the environment's endpoint. Calls are recorded under `work`/llm, and answered from there again.
 
-    Raises UsageError where no endpoint is named.
+    Raises UsageError if the environment sets no usable endpoint.
     """
-    from tensorop.author.llm.transport import Http, endpoint  # the client takes longer to load than a command takes
+    from tensorop.author.llm.transport import Http, endpoint  # here, since the client's import is slow
 
     where = endpoint(settings)
     transport = LimitedTransport(RecordedTransport(work / "llm", Http(where)), limits)
@@ -118,5 +115,5 @@ def live(brief: Brief, settings: Settings, work: Path, limits: AuthorLimits, see
 
 
 def replay(brief: Brief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:
-    """Over a recording; raises JobError at a request that was not recorded."""
+    """An author over a recording; raises JobError at a request that was not recorded."""
     return LlmAuthor(brief, RecordedTransport(recording, None), model, seed=seed)

@@ -1,4 +1,4 @@
-"""What an endpoint must not get into terminal, journal and transcripts: the key, in any form that gives it away."""
+"""Keeps the API key, in any recognisable form, out of terminal, journal and transcripts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import quote, quote_plus, urlsplit
 from tensorop.errors import UsageError
 
 SHOWN = "[key]"
-SHORTEST = 6  # a shorter one is no secret, and many a text has what looks like it
-# Lines may be broken inside of a secret, and marks without a width be put there.
+SHORTEST = 6  # characters; a shorter secret would match too much harmless text
+# Line breaks and characters of zero width can occur inside a secret.
 _BETWEEN = re.compile(r"[\s\u200b-\u200f\u2060\ufeff]+")
 _KEY = re.compile(r"[\x21-\x7e]{1,1024}")
 
 
 def require_key(key: str) -> None:
-    """Raises UsageError, without a word of the key, unless an HTTP header can carry it."""
+    """Raises UsageError unless an HTTP header can carry the key; the message shows no part of it."""
     if not _KEY.fullmatch(key):
         where = next((i for i, c in enumerate(key) if not "\x21" <= c <= "\x7e"), None)
         what = (
@@ -30,7 +30,7 @@ def require_key(key: str) -> None:
 
 
 class Scrubber:
-    """Replaces a secret by `[key]` wherever a text gives it away, in time that grows with the text's length."""
+    """Replaces each form of a secret in a text by `[key]`, in time linear in the text's length."""
 
     def __init__(self, *secrets: str) -> None:
         kept = [secret for secret in secrets if len(secret) >= SHORTEST]
@@ -41,7 +41,7 @@ class Scrubber:
         spans = sorted(span for form in self._forms for span in _found(form, bare))
         if not spans:
             return text
-        # where each character of `bare` stands in the text; one may become several when its case is folded
+        # The position in the text of each character of `bare`; case folding can expand one character to several.
         places = [at for at, c in enumerate(text) for _ in _BETWEEN.sub("", c.casefold())]
         out: list[str] = []
         at = 0
@@ -60,7 +60,7 @@ def _found(form: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def of_url(url: str | None) -> tuple[str, ...]:
-    """Passwords in an address."""
+    """The password in an address, if there is one."""
     try:
         password = urlsplit(url).password if url else None
     except ValueError:
@@ -74,7 +74,7 @@ def _forms(secret: str) -> set[str]:
     forms |= {secret.replace("/", "\\/"), "".join(f"\\u{ord(c):04x}" for c in secret), " ".join(map(str, raw))}
     forms |= {"".join(f"&#{byte};" for byte in raw), "".join(f"%{byte:02x}" for byte in raw)}
     forms |= {"".join(f"\\x{byte:02x}" for byte in raw)}
-    for shift in range(3):  # base64 of a text that has it anywhere: what its neighbours cannot bend
+    for shift in range(3):  # base64 of a text around the secret: the digits that do not depend on its neighbours
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             whole = encode(b"\0" * shift + raw).decode().rstrip("=")
             first = (shift * 8 + 5) // 6

@@ -1,6 +1,6 @@
-"""What configures an endpoint's client besides address and key: proxies, certificates and headers of the environment.
+"""Checks the environment's settings for the endpoint's client besides address and key: proxies, certificates, headers.
 
-The client reads them itself. All are checked before any work.
+The client reads these variables itself; this module checks all before any work.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Variables = Mapping[str, str]
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _SCHEMES = ("http", "https", "socks5", "socks5h")
 _HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")  # of a header, as HTTP can carry it
+_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")  # a header's value that HTTP allows
 _OURS = ("accept-encoding", "content-encoding", "content-length", "content-type", "transfer-encoding")
 _SECRET = re.compile(r"auth|key|token|secret|passw|cookie|credential", re.IGNORECASE)
 _HASHED = re.compile(r"[0-9a-f]{8}\.\d+")
 
 
 def require(variables: Variables, address: str) -> None:
-    """Raises UsageError, which names the variable and no password, for what the client could not work with."""
+    """Raises UsageError for a value that the client could not use; it names the variable and shows no password."""
     proxies = {name: value for name, value in variables.items() if name.lower() in _PROXIES}
     if proxies:
         _require_exceptions(variables)
@@ -45,7 +45,7 @@ def require(variables: Variables, address: str) -> None:
 
 
 def proxy(variables: Variables, address: str) -> str | None:
-    """The proxy through which an address is reached, without its password, and the variable that names it."""
+    """The proxy for an address, without its password, and its variable; None without a proxy."""
     scheme = address.partition("://")[0].lower()
     by_kind = {name.lower(): name for name in variables}
     name = by_kind.get(f"{scheme}_proxy") or by_kind.get("all_proxy")
@@ -63,7 +63,7 @@ def _is_of(host: str, exception: str) -> bool:
 
 
 def secrets(variables: Variables) -> tuple[str, ...]:
-    """Passwords of proxies, and values of headers whose names say that they open something."""
+    """Passwords of proxies, and values of headers whose names look like credentials."""
     passwords = [
         found
         for name in variables
@@ -79,7 +79,7 @@ def _whole(value: str) -> str:
 
 
 def _split(value: str) -> SplitResult:
-    """The parts of a proxy's address. Raises ValueError."""
+    """The parts of a proxy's address. Raises ValueError for an invalid one."""
     parts = urlsplit(_whole(value))
     if not parts.hostname or parts.port == 0 or re.search(r"[^\x21-\x7e]", value):
         raise ValueError("no host")
@@ -87,7 +87,7 @@ def _split(value: str) -> SplitResult:
 
 
 def _require_proxy(name: str, value: str) -> None:
-    """Not shown: it may hold a password."""
+    """Errors do not show the value: it may contain a password."""
     try:
         scheme = _split(value).scheme
     except ValueError:
@@ -105,7 +105,7 @@ def _require_proxy(name: str, value: str) -> None:
 
 
 def _exceptions(variables: Variables) -> list[tuple[str, str]]:
-    """Hosts that need no proxy, each with its variable."""
+    """Hosts that need no proxy, each after its variable."""
     return [
         (name, host.strip())
         for name, value in variables.items()
@@ -134,7 +134,7 @@ def _require_exceptions(variables: Variables) -> None:
 
 
 def _require_certificates(variables: Variables, address: str) -> None:
-    """The client reads the folder where no file is named."""
+    """Checks the file, or the folder if no file is named, as the client does."""
     if file := variables.get("SSL_CERT_FILE"):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
@@ -162,13 +162,13 @@ def _require_certificates(variables: Variables, address: str) -> None:
 
 
 def _headers(variables: Variables) -> list[tuple[str, str]]:
-    """Those that the client adds to each request. Raises UsageError."""
+    """The headers that the client adds to each request. Raises UsageError for an invalid one."""
     found = []
     for number, line in enumerate(variables.get("OPENAI_CUSTOM_HEADERS", "").split("\n"), 1):
         name, colon, value = (part.strip(" \t\r") for part in line.partition(":"))
         if not (name or colon):
             continue
-        where = f"line {number} of OPENAI_CUSTOM_HEADERS"  # not shown: it may hold a key
+        where = f"line {number} of OPENAI_CUSTOM_HEADERS"  # the line is not shown: it may contain a key
         if not colon or not _HEADER.fullmatch(name) or not _VALUE.fullmatch(value):
             raise UsageError(
                 f"{where} is no header of HTTP", hint="write each as `Name: value`, in ASCII, on a line of its own"

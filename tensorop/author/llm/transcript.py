@@ -1,7 +1,7 @@
-"""Transports around another one: limits of a run, and a recording that answers when a call is made again.
+"""Transports around another transport: limits of a run, and a recording that answers repeated calls.
 
-One JSON file a call, without the key: `NNN-<digest of the request>.json`. A run that was killed asks the same
-questions again and gets the same answers without paying twice; a recording made elsewhere replays the same way.
+Each call is one JSON file without the key: `NNN-<digest of the request>.json`. A run that was killed gets the recorded
+answers when it starts again, at no cost. A recording from another machine is replayed in the same way.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _KINDS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class AuthorLimits:
-    """For a whole run; `call_seconds` for one call with its retries."""
+    """The limits of a whole run."""
 
     calls: int = 12
     tokens: int = 200_000
     seconds: float = 1800.0
-    call_seconds: float = 600.0
+    call_seconds: float = 600.0  # for one call with its retries
 
 
 @dataclass
 class LimitedTransport:
-    """A transport that stops, before a call, when a limit is reached. Calls answered by a recording count too."""
+    """A transport that fails a call if a limit is reached. Calls answered from a recording count too."""
 
     transport: Transport
     limits: AuthorLimits
@@ -66,9 +66,9 @@ class LimitedTransport:
 
 
 class RecordedTransport:
-    """A transport that answers from a folder, asks `live` for the rest, and writes down what it says.
+    """A transport that answers from a folder, sends other requests to `live`, and records the answers.
 
-    The n-th request with the same content gets the n-th recorded reply. Failures are written down, never replayed.
+    The n-th request with the same content gets the n-th recorded reply. Failures are recorded, but never replayed.
     live None: a request that was not recorded raises JobError.
     """
 
@@ -134,7 +134,7 @@ def _load(folder: Path) -> tuple[dict[str, list[ModelReply]], int]:
 
 
 def _reply(record: dict[str, Any]) -> ModelReply:
-    """Raises ValueError or TypeError for a reply with a field that is none, or not of its kind."""
+    """A recorded reply. Raises ValueError or TypeError for an unknown field, or for a value with a wrong type."""
     reply = ModelReply(**record)
     for name, kind in _KINDS.items():
         value = getattr(reply, name)

@@ -1,9 +1,9 @@
-"""Requests to any OpenAI-compatible endpoint through the `openai` client.
+"""Sends requests to any OpenAI-compatible endpoint through the `openai` client.
 
-The client bounds each read, not the call, takes bodies of any length, returns error bodies and web pages as answers,
-and lets JSON errors through. So every body, whatever its status, is read here up to a number of bytes, under one
-deadline on the wall clock for the call with all its retries; `completion` and `refusal` say what it means. What an
-endpoint does is an answer or a Failure, and nothing it says carries the key on.
+The client limits the time of each read, but not of a call. It accepts bodies of any length, returns error bodies and
+web pages as answers, and does not catch JSON errors. So this module reads every body itself, with a limit of bytes and
+one deadline for a call and all its retries; `completion` and `refusal` interpret it. A call gives an answer or a
+Failure, and the key is removed from all text.
 """
 
 from __future__ import annotations
@@ -32,33 +32,35 @@ from tensorop.settings import Settings
 
 RETRIES = 2
 BACKOFF = 0.5  # seconds, doubled at each retry
-LONGEST_PAUSE = 15.0  # where the endpoint does not say how long
+LONGEST_PAUSE = 15.0  # seconds, if the endpoint does not give a time
 MAX_BODY = 8 << 20  # bytes
-_FINAL = frozenset({401, 403, 404, 407})  # no other request will do better
+_FINAL = frozenset({401, 403, 404, 407})  # every other request will fail too
 _PASSING = frozenset({408, 409, 425, 429})
-_BUSY = frozenset({503, 529})  # a model that is being loaded, or has too much to do
+_BUSY = frozenset({503, 529})  # the model is loading, or overloaded
 _LOGGER = logging.getLogger("tensorop")
 _VERSION = re.compile(r"/v\d")
 _CALL = re.compile(r"/(?:chat/completions|completions|responses|models|embeddings|chat)/*$")
 _ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
 _OPENAI = "https://api.openai.com/v1"
-_NO_KEY = "none"  # a local server wants no key, the client wants one
+_NO_KEY = "none"  # a local server needs no key, but the client does
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the model is. base_url None: OpenAI's; proxy: through which it is reached; secrets: besides the key."""
+    """A model and the address of its server."""
 
     model: str
     api_key: str
-    base_url: str | None = None
-    proxy: str | None = None
-    secrets: tuple[str, ...] = ()
+    base_url: str | None = None  # None: OpenAI's
+    proxy: str | None = None  # for messages
+    secrets: tuple[str, ...] = ()  # besides the key
 
 
 def endpoint(settings: Settings) -> Endpoint:
-    """The endpoint the environment names; raises UsageError where it does not name one, must not be used, or holds what
-    no call could be made with."""
+    """The environment's endpoint.
+
+    Raises UsageError if none is named, if the network must not be used, or if a value would make every call fail.
+    """
     if settings.offline:
         raise UsageError("the llm author needs a network, and --offline forbids it", hint="use --author offline")
     if not settings.llm_model:
@@ -90,7 +92,7 @@ def endpoint(settings: Settings) -> Endpoint:
 
 
 def _require_address(address: str) -> None:
-    """Not shown: it may hold a password."""
+    """Errors do not show the address: it may contain a password."""
     try:
         parts = urlsplit(address)
         good = _ADDRESS.fullmatch(address) and parts.hostname and parts.port != 0
@@ -106,7 +108,7 @@ def _require_address(address: str) -> None:
 
 
 def _require_client(where: Endpoint, settings: Settings) -> None:
-    """Raises UsageError where the client is not made of what the environment says, for whatever reason."""
+    """Raises UsageError if the client cannot be made with the environment's values, for any reason."""
     try:
         with _Client(0.0) as client:
             _caller(where, client)
@@ -135,7 +137,7 @@ def _scrubber(where: Endpoint) -> secret.Scrubber:
 
 
 class Http:
-    """A transport over HTTP. Learns what the endpoint does not take and asks in its way from then on."""
+    """A transport over HTTP. It learns the options that the endpoint refuses, and leaves them out from then on."""
 
     def __init__(self, where: Endpoint) -> None:
         self._where = where
@@ -171,7 +173,7 @@ class Http:
         return Failure(Outcome(answer.kind, "author", self._scrub(message)), final, time.monotonic() - began)
 
     def _is_at_v1(self, request: Request, deadline: float) -> bool:
-        """Whether something that is no web page answers there, where the address has no version."""
+        """Whether an endpoint, not a web page, answers at `/v1` of an address without a version."""
         where = self._where.base_url or _OPENAI
         if _VERSION.search(urlsplit(where).path):
             return False
@@ -184,18 +186,17 @@ class Http:
         )
 
     def _once(self, attempt: Callable[[_Client], ModelReply | NoAnswer], deadline: float) -> ModelReply | NoAnswer:
-        """One attempt in a thread of its own, which is left behind when the deadline or the user's wish to end comes
-        first."""
+        """One attempt in a thread of its own; the thread is abandoned at the deadline or at a stop request."""
         try:
             client = _Client(deadline)
-        except Exception as error:  # what it reads of the environment was sound when the job began
+        except Exception as error:  # the environment was valid when the job began
             message = shown(f"{type(error).__name__}: {error}", self._scrub)
             return NoAnswer(Kind.LOST, f"the client can no longer be made: {message}", final=True)
 
         def made() -> ModelReply | NoAnswer:
             try:
                 return attempt(client)
-            except Exception as error:  # whatever libraries make of what came
+            except Exception as error:  # libraries may raise anything on such bytes
                 message = shown(f"{type(error).__name__}: {error}", self._scrub)
                 return NoAnswer(Kind.LOST, f"the endpoint's answer cannot be read: {message}", again=True)
 
@@ -204,7 +205,7 @@ class Http:
         except TimeoutError:
             return NoAnswer(Kind.TIMEOUT, f"no answer of {self._who} before the deadline")
         finally:
-            with contextlib.suppress(Exception):  # a thread that still reads from it finds it closed
+            with contextlib.suppress(Exception):  # the thread's next read fails
                 client.close()
 
     def _attempt(self, request: Request, call: CallState, deadline: float, client: _Client) -> ModelReply | NoAnswer:
@@ -259,7 +260,7 @@ class Http:
 
 
 class _Unreadable(Exception):
-    """A body that is not read to its end."""
+    """A body that could not be read to its end."""
 
     def __init__(self, fault: NoAnswer) -> None:
         super().__init__(fault.message)
@@ -267,10 +268,10 @@ class _Unreadable(Exception):
 
 
 class _Client(openai.DefaultHttpxClient):
-    """Gives responses whose bodies have been read, whatever their status, within bounds of bytes and time."""
+    """Returns responses with their whole body, for every status, within limits of bytes and time."""
 
     def __init__(self, deadline: float) -> None:
-        super().__init__(follow_redirects=False)  # the body of a redirection is read without a bound
+        super().__init__(follow_redirects=False)  # httpx would read a redirection's body without a limit
         self._deadline = deadline
 
     def send(self, request: Any, **how: Any) -> Any:
@@ -300,7 +301,7 @@ class _Client(openai.DefaultHttpxClient):
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, which a header gives as such or as a date."""
+    """The seconds in a `retry-after` header, which holds seconds or a date; None without one."""
     value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         return max(0.0, float(value))
