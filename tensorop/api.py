@@ -40,7 +40,7 @@ class Loaded:
             self.lib = self.ffi.dlopen(str(library))
         except OSError as error:
             raise JobError(
-                f"{library} cannot be loaded: {error}", hint="tensorop doctor says what is missing"
+                f"{library} cannot be loaded: {error}", hint="run `tensorop doctor` to see what is missing"
             ) from None
 
     @property
@@ -110,7 +110,9 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     it cannot be loaded, or if an unverified library runs code while it is loaded or calls a forbidden function.
     """
     if not isinstance(path, str | PathLike) or "\0" in str(path):
-        raise UsageError(f"a product cannot be at {path!r}", hint="give its folder's path, or a library's")
+        raise UsageError(
+            f"the path of a product must be a folder or a library; got {path!r}", hint='e.g. "build/gemm-native"'
+        )
     path, at = Path(path).absolute(), catalog.folders(plugins)
     cards, where = (_of_library(path), path.parent) if path.is_file() else (_of_folder(path), path)
     try:
@@ -118,14 +120,14 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
         doubts = {file: [*_doubts(card, file)] for card, file in cards.values()}
         [tuple(card["dtypes"]) for card, _ in cards.values()]
     except (AttributeError, KeyError, TypeError) as error:
-        raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="make the product again") from None
+        raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="build the product again") from None
     if arch != {host_arch()}:
         raise UsageError(
-            f"the product in {path} is for {', '.join(map(str, arch))}, this machine is {host_arch()}",
-            hint="Python loads products of its own machine; `tensorop verify` and `bench` run others in an emulator",
+            f"the product in {path} is for {', '.join(map(str, arch))}, and this machine is {host_arch()}",
+            hint="load a product of this architecture; `tensorop verify` and `bench` run others in an emulator",
         )
     if path.suffix == ".a":
-        raise UsageError(f"{path} is an archive", hint=f"give the shared library: {path.with_suffix('.so')}")
+        raise UsageError(f"{path} is a static archive, which Python cannot load", hint=f"use {path.with_suffix('.so')}")
     root = path.resolve().parent.parent if path.is_file() else path
     with plugin_record.explained(root / MANIFEST, at):
         known = {name: operators.load(name, at) for name in cards}
@@ -191,8 +193,9 @@ def _of_folder(folder: Path) -> _Cards:
         return {name: (card, _library(folder, name, card)) for name, card in cards.items()}
     except OSError as error:
         raise UsageError(
-            f"{folder} holds no product: {path} cannot be read ({error.strerror})",
-            hint="make one with `tensorop <operator> --out DIR`; give that folder or a lib/libtensorop_<operator>.so",
+            f"{folder} contains no product: {path} cannot be read ({error.strerror})",
+            hint="build one with `tensorop <operator> --out DIR`; pass that folder or its "
+            "lib/libtensorop_<operator>.so",
         ) from None
     except (KeyError, ValueError, TypeError) as error:
-        raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="make the product again") from None
+        raise JobError(f"{path} is damaged: {type(error).__name__}: {error}", hint="build the product again") from None

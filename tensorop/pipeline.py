@@ -95,13 +95,13 @@ def _check_effect(job: Job, target: Target) -> None:
     """Raises UsageError if the user gave an option that has no effect here."""
     ignored = {name: f"for '{target.platform.name}': {why}" for name, why in target.ignores.items()}
     if job.author != "llm":
-        ignored["author_timeout"] = "without --author llm: no model is asked"
+        ignored["author_timeout"] = "without --author llm: no language model is asked"
     if job.author == offline.AUTHOR:
-        ignored["unsafe"] = "without --author llm or replay: no kernels of a model are run"
+        ignored["unsafe"] = "without --author llm or replay: only shipped kernels run"
     for name in sorted(job.chosen & ignored.keys()):
         if (name, job.threads) != ("threads", Job.threads):  # every target has one thread
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} has no effect {ignored[name]}", hint=f"leave {option} out")
+            raise UsageError(f"{option} has no effect {ignored[name]}", hint=f"remove {option}")
 
 
 def _check_c(job: Job, operator: Operator, target: Target) -> None:
@@ -111,11 +111,11 @@ def _check_c(job: Job, operator: Operator, target: Target) -> None:
     known = {dtype: tuple(dict.fromkeys(target.types_of_c(operator, dtype))) for dtype in job.dtypes}
     for dtype, types in known.items():
         if job.c_dtype not in types:
-            reason = f"platform '{target.platform.name}' has results of {' or '.join(types)} beside {dtype}"
-            raise UsageError(f"--c-dtype {job.c_dtype}: {reason}", hint="leave --c-dtype out, or give one of those")
+            reason = f"for {dtype} inputs, platform '{target.platform.name}' supports results of {' or '.join(types)}"
+            raise UsageError(f"--c-dtype {job.c_dtype}: {reason}", hint=f"use --c-dtype {types[0]}, or remove it")
     if all(len(types) == 1 for types in known.values()):
-        reason = f"platform '{target.platform.name}' has no other results beside {', '.join(known)}"
-        raise UsageError(f"--c-dtype {job.c_dtype} has no effect: {reason}", hint="leave --c-dtype out")
+        reason = f"platform '{target.platform.name}' supports one result type for {', '.join(known)}"
+        raise UsageError(f"--c-dtype {job.c_dtype} has no effect: {reason}", hint="remove --c-dtype")
 
 
 def _run(
@@ -147,7 +147,7 @@ def _run(
                 authoring.require_author(job, operator, journal)
             seed, texts = _seed(job, journal), Texts(journal.history.texts)
             if not target.simulated:
-                yield Note(f"seed {seed}: kernels are verified on calls drawn from it")
+                yield Note(f"seed {seed} (pass it to --seed to repeat the verification calls)")
             work = (job.out / "work").absolute()  # each compiler runs in a folder of its own
             whole = JobContext(job, operator, target, passes(operator), (), journal, seed, work, stop, texts, crew=crew)
             whole = yield from _prepared(whole, sources)
@@ -166,12 +166,12 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
             yield Phase("tools", "compiler, emulator, C library")
             target.bring(job.offline or None)
             if not paths.shipped(operator.folder):
-                yield Note(f"{job.operator} is not shipped: its product is built once before the search")
+                yield Note(f"{job.operator} is an operator of yours: its library is built once to check it")
                 with scratch.folder("operator") as folder:
                     operator_built.built(operator, target, job.dtypes, folder, job.jobs, whole.seed)
             yield from _controls(whole)
         if whole.crew is not None:
-            yield Phase("workers", "checking that their figures agree with this machine's")
+            yield Phase("workers", "checking that they measure what this machine measures")
             yield from map(Note, whole.crew.admit(whole.stop))
         author = authoring.JobAuthor(job, operator, target, whole.seed, whole.work, whole.texts)
         templates = yield from author.templates(journal)
@@ -196,9 +196,12 @@ def _seed(job: Job, journal: Journal) -> Seed:
     try:
         began = Seed.parse(noted[0])
     except (ValueError, TypeError) as error:
-        raise JobError(f"{journal.path}: its note '{_SEED}' was changed: {error}", hint=store.START_OVER) from error
+        raise JobError(f"{journal.path}: its note '{_SEED}' is invalid: {error}", hint=store.START_OVER) from error
     if job.secret not in (None, began.secret):
-        raise UsageError(f"{job.out} holds a run whose seed is {began}, not the one given", hint=store.START_OVER)
+        raise UsageError(
+            f"--seed differs from the run in {job.out}, which has the seed {began}",
+            hint=f"remove --seed to resume that run, or {store.START_OVER}",
+        )
     return began
 
 
@@ -206,7 +209,7 @@ def _crew(job: Job, until: contextlib.ExitStack, stop: StopRequest) -> Crew | No
     """Starts the job's workers, until the context ends; None without workers, or after a stop request."""
     if not job.workers:
         return None
-    with stop.may_end("stopping: no further search; what passed in earlier runs, if anything did, is packaged"):
+    with stop.may_end("stopping: no further search; kernels that passed in earlier runs are packaged"):
         found: Crew = until.enter_context(subpackages.require("cluster", "crew", "--workers").crew(job))
         return found
     return None
@@ -229,16 +232,16 @@ def _warm(
 def _before_search(journal: Journal, stop: StopRequest) -> Iterator[None]:
     """After a stop request, ends a job without trials; a resumed one packages its earlier trials."""
     if any(isinstance(end, Finished) and end.outcome.ok for end in journal.history.replay()):
-        stop.goes_on(f"stopping: no further search; what passed in earlier runs is packaged. {deliver.AGAIN}")
+        stop.goes_on(f"stopping: no further search; kernels that passed in earlier runs are packaged. {deliver.AGAIN}")
         yield
     else:
-        with stop.may_end("stopping: nothing has passed yet, so there will be no product"):
+        with stop.may_end("stopping: no kernel has passed yet, so there will be no library"):
             yield
 
 
 def _nothing() -> Stopped:
     return Stopped(
-        "stopped before a candidate had passed: no product", hint="the same command goes on where it stopped"
+        "stopped before any kernel passed, so there is no library", hint="run the same command again to resume"
     )
 
 
@@ -257,13 +260,16 @@ def _search(tasks: list[Task], stop: StopRequest) -> Generator[Event, None, tupl
         if of_dtype is not None:
             found.append(of_dtype)
         elif interrupted:
-            yield Note(f"{task.dtype}: nothing has passed; the dtype is left out")
+            yield Note(f"{task.dtype}: no kernel passed, so the library does not support it")
         else:
-            yield Note(f"{task.dtype}: no micro-kernel passed; the dtype is left out. {_failure(task)}")
+            yield Note(f"{task.dtype}: no kernel passed, so the library does not support it. {_failure(task)}")
     if not found and interrupted:
         raise _nothing()
     if not found:
-        raise JobError("no kernel passed", hint="tensorop report DIR lists how each candidate failed")
+        raise JobError(
+            "no kernel passed: every candidate of the search failed",
+            hint="run `tensorop report DIR` to see how each candidate failed",
+        )
     return found, interrupted
 
 
@@ -271,10 +277,10 @@ def _failure(task: Task) -> str:
     """The last failure of the first stage, in one line."""
     ended = task.journal.history.ended((Stage.MICRO, task.dtype, 0))
     if not ended:
-        return "No candidate was tried."
+        return "No candidate ran."
     outcome = ended[-1].outcome
     lines = (outcome.log or outcome.message).strip().splitlines() or [""]
-    return f"The last one: {outcome.kind.value}: {outcome.message[:200]} {lines[0][:200]}".rstrip()
+    return f"The last failure: {outcome.kind.value}: {outcome.message[:200]} {lines[0][:200]}".rstrip()
 
 
 def _is_first_real_pass(event: loop.Event) -> bool:
@@ -317,7 +323,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
 
 def _controls(whole: JobContext) -> Iterator[Event]:
     """Verifies the negative controls; if one passes, verification itself is broken and the run stops."""
-    yield Phase("negative controls", "each must be refused")
+    yield Phase("negative controls", "verification must reject known-wrong kernels")
     operator, target, job = whole.operator, whole.target, whole.job
     judge = controls.ControlRun(operator, target.platform, target.runner, whole.seed)
     results = judge.run(job.dtypes, job.jobs)
@@ -326,5 +332,5 @@ def _controls(whole: JobContext) -> Iterator[Event]:
         [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],
     )
     refused = sum(not r.outcome.ok for r in results)
-    faulty = f"{refused} faulty kernels refused" if refused else f"no faulty kernel of {operator.name} was tried"
-    yield Note(f"{faulty}, {len(results) - refused} honest ones passed")
+    faulty = f"{refused} known-wrong kernels rejected" if refused else f"no known-wrong kernel of {operator.name} ran"
+    yield Note(f"{faulty}, {len(results) - refused} correct accepted")

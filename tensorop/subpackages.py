@@ -39,7 +39,7 @@ def require(folder: str, module: str, purpose: str) -> ModuleType:
     """A module of a sub-package. Raises MissingTool if it is absent. purpose: the user's request, for the message."""
     if not file(folder, module).is_file():
         raise MissingTool(
-            f"{purpose} needs the sub-package tensorop.{folder}, which is absent here",
-            hint="pip install --force-reinstall tensorop-tuner brings it",
+            f"{purpose} needs the sub-package tensorop.{folder}, which is not installed",
+            hint="install tensorop again (docs/how-to/install.md)",
         )
     return importlib.import_module(f"tensorop.{folder}.{module}")

@@ -126,7 +126,7 @@ class Target(ABC):
     @classmethod
     def machine(cls, address: str) -> Machine:
         """The machine at an address, to be probed before a platform is known. Raises UsageError if there is none."""
-        raise UsageError(f"'{cls.name}' names no machine that says what it is", hint="expected native or ssh://host")
+        raise UsageError(f"a platform file cannot be written from '{cls.name}'", hint="use native or ssh://HOST")
 
     @classmethod
     @abstractmethod
@@ -251,7 +251,7 @@ class Target(ABC):
         program = tool.required(programs.sample_program(self.platform), what).path
         found = self.measure_each(lambda at: MeasureRequest(program, calls, vlen=at))
         if isinstance(found, Outcome):
-            raise JobError(f"{what} fails: {found.message}")
+            raise JobError(f"{what} failed: {found.message}")
         return found
 
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:

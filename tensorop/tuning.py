@@ -37,7 +37,7 @@ def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: Non
     except TypeError as error:
         raise TypeError(f"tune() {error}") from None
     if not callable(progress):
-        raise UsageError(f"progress is {progress!r}", hint="expected what can be called with an event")
+        raise UsageError(f"progress must be a function of one event; got {progress!r}", hint="e.g. progress=print")
     for event in pipeline.run(job(operator, options)):
         progress(event)
         if isinstance(event, Done):
@@ -66,7 +66,8 @@ def _describe() -> None:
     for name, (field, option) in Job.options().items():
         takes = _TAKES.get(name, str(field.type)) + (" | None" if option.late else "")
         options.append(inspect.Parameter(name, _KEYWORD, default=option.default, annotation=takes))
-        lines.append(textwrap.fill(f"{name}: {option.help}", 116, subsequent_indent=" " * 4))
+        text = option.text(f'{name}="{option.example}"')
+        lines.append(textwrap.fill(f"{name}: {text}", 116, subsequent_indent=" " * 4))
     signature = inspect.Signature([own["operator"], *options, own["progress"]], return_annotation=Done)
     tune.__signature__ = signature  # type: ignore[attr-defined]
     tune.__doc__ = "\n".join([inspect.getdoc(tune) or "", *lines])
@@ -88,10 +89,12 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
     platform = values.setdefault("platform", Job.platform)
     for what, name in (("operator", operator), ("platform", platform)):
         if not isinstance(name, str):
-            raise UsageError(f"{what} is {name!r}", hint="expected its name")
+            raise UsageError(
+                f"{what} must be a name; got {name!r}", hint=f"`tensorop {what}s list` shows the names there are"
+            )
     found = operators.load(operator, at)
     if {"budget", "trials"} <= values.keys():
-        raise UsageError("both --budget and --trials are given", hint="give one of them")
+        raise UsageError("--budget and --trials exclude each other; got both", hint="remove one of them")
     if "trials" in values:
         values["budget_s"] = None
     for name in ("budget", "author_timeout"):
@@ -108,7 +111,7 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
         values["seed"], values["secret"] = seed(values["seed"])
     out = values.get("out") or Job.folder(operator, platform)
     if not isinstance(out, str | PathLike):
-        raise UsageError(f"out is {out!r}", hint="expected a folder's path")
+        raise UsageError(f"out must be the path of a folder; got {out!r}", hint='e.g. out="build/mine"')
     values["out"] = Path(out)
     values |= {
         name: str(values[name]) for name in ("workers", "warm_start") if isinstance(values.get(name), int | Path)
@@ -121,17 +124,17 @@ def seed(text: str) -> tuple[int, int | None]:
     try:
         return Seed.parts(text)
     except ValueError as error:
-        raise UsageError(f"--seed: {error}", hint="give an integer, or a whole seed as it was printed") from None
+        raise UsageError(f"--seed: {error}", hint="e.g. --seed 7, or the full seed that a run printed") from None
 
 
 def dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
     """`f32,f64`, or a list, as names that the operator has. Raises UsageError."""
-    some = f"give some of {', '.join(operator.dtypes)}"
+    some = f"choose from {', '.join(operator.dtypes)}, e.g. --dtype {operator.dtypes[0]}"
     names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
     if not isinstance(names, Iterable):
-        raise UsageError(f"dtypes is {given!r}", hint=some)
+        raise UsageError(f"dtypes must be a text or a list of names; got {given!r}", hint=some)
     if not names:
-        raise UsageError("no dtype is named", hint=some)
+        raise UsageError("--dtype names no element type", hint=some)
     for name in names:
         if name not in operator.dtypes:
             raise unknown_name(f"dtype of {operator.name}", str(name), operator.dtypes)
@@ -149,7 +152,7 @@ def shapes(operator: Operator, given: str | Sequence[Any]) -> tuple[Shape, ...]:
     except (TypeError, ValueError) as error:
         raise UsageError(f"not a shape of {operator.name}: {error}", hint=form) from None
     if not found:
-        raise UsageError("no shape is given", hint=form)
+        raise UsageError("--shapes names no shape", hint=form)
     return tuple(dict.fromkeys(found))
 
 

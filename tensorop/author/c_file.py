@@ -41,7 +41,9 @@ def template_text(text: str, names: Iterable[str], origin: str) -> str:
         )
     last = next((number for number in range(first + 1, len(lines)) if lines[number].rstrip() == CLOSES), None)
     if last is None:
-        raise SpecError(f"{origin}: line {first + 1}: the head has no closing line '{CLOSES}'", hint=_EXAMPLE)
+        raise SpecError(
+            f"{origin}: line {first + 1}: expected the line '{CLOSES}' at the end of the head, got none", hint=_EXAMPLE
+        )
     head = "\n".join(["---", *lines[first + 1 : last], "---"])
     tunables = frontmatter.template(f"{head}\n;\n", origin)[0].tunables
     return f"{head}\n{_plain(chr(10).join(lines[last + 1 :]), {*TYPES, *names, *tunables})}"

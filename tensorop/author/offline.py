@@ -42,11 +42,11 @@ def templates(
     """
     found = files(folder, added, suffix)
     if not found:
-        raise SpecError(f"{folder / KERNELS} holds no template; expected files *{suffix}")
+        raise SpecError(f"{folder / KERNELS} contains no template; expected files *{suffix}")
     if DIRECT in found:
         raise SpecError(
-            f"{found[DIRECT]}: '{DIRECT}' is the kernel past all choice, beside {folder.name}'s driver",
-            hint="call the template otherwise",
+            f"{found[DIRECT]}: the name '{DIRECT}' is reserved for the small-problem kernel of {folder.name}",
+            hint="rename the file",
         )
     read = [_parsed(file, operator, name) for name, file in found.items()]
     first: dict[str, str] = {}

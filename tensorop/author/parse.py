@@ -35,7 +35,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise SpecError(f"{origin}: half of a character at {error.start}, which no encoding has") from None
+        raise SpecError(f"{origin}: invalid Unicode (a lone surrogate) at offset {error.start}") from None
     head, body = frontmatter.template(text, origin)
     own: dict[str, Any] = {
         "operator": operator,
@@ -61,7 +61,7 @@ def check(template: KernelTemplate) -> None:
         raise SpecError(f"template '{template.name[:60]}': expected a name of letters, digits, '_' and '-'")
     for prose in (template.strategy, *(c.reason for c in template.constraints)):
         if not prose.isprintable() or any(mark in prose for mark in _NO_PROSE):
-            raise SpecError(f"{origin}: '{prose[:60]}' has marks that do not belong in a sentence")
+            raise SpecError(f"{origin}: '{prose[:60]}' has characters that are not allowed in a sentence")
     for key, word in template.reads.items():
         if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):
             raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
@@ -78,7 +78,7 @@ def check(template: KernelTemplate) -> None:
             continue
         raise SpecError(f"{origin}: key 'prior': expected names of tunables or settings, got '{tunable[:60]}'")
     if not template.text.strip():
-        raise SpecError(f"{origin}: nothing follows the head")
+        raise SpecError(f"{origin}: expected C text after the head, got none")
     if len(template.text) > MAX_BODY:
         raise SpecError(f"{origin}: the body has {len(template.text)} characters; at most {MAX_BODY} are read")
 
@@ -93,4 +93,4 @@ def _check_tunable(origin: str, name: str, values: Sequence[int | str]) -> None:
         if isinstance(value, str) and not _WORD.fullmatch(value):
             raise SpecError(f"{key}: expected numbers or single words, got '{value[:60]}'")
         if isinstance(value, int) and abs(value) > MAX_NUMBER:
-            raise SpecError(f"{key}: {value} is beyond {MAX_NUMBER}")
+            raise SpecError(f"{key}: expected numbers up to {MAX_NUMBER}, got {value}")

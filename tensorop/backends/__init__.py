@@ -36,8 +36,9 @@ def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str
         raise unknown_name("runner", word, words(plugins), f"backends/{name}")
     found = load(name, plugins)
     if bool(slashes) != bool(found.address):
-        hint = f"expected {name}://{found.address}" if found.address else f"expected {name}"
-        raise UsageError(f"'{word}' names no target", hint=hint)
+        if found.address:
+            raise UsageError(f"--runner {name} needs an address", hint=f"e.g. --runner {name}://user@board")
+        raise UsageError(f"--runner {name} takes no address; got '{word}'", hint=f"use --runner {name}")
     return found, address
 
 
@@ -57,8 +58,8 @@ def _fitting(platform: Platform, word: str | None, plugins: tuple[Path, ...]) ->
     found, address = chosen(word or platform.runner, plugins)
     if found.name != platform.runner and not load(platform.runner, plugins).measures:
         raise UsageError(
-            f"--runner {word}: platform '{platform.name}' is for the backend '{platform.runner}' alone",
-            hint="leave --runner out",
+            f"--runner {word}: platform '{platform.name}' works with the backend '{platform.runner}' only",
+            hint="remove --runner",
         )
     return found, address
 
@@ -84,7 +85,8 @@ def _read(path: Path) -> type[Target]:
         raise SpecError(f"{path}: key 'name': expected '{name}', as the file is called, got '{found.name}'")
     if found.deterministic and found.budgets.clock_probes:
         raise SpecError(
-            f"{path}: class '{found.__name__}': expected deterministic to be False, since a clock measures there"
+            f"{path}: class '{found.__name__}': expected deterministic = False, since its measurements come from a "
+            "clock"
         )
     figures = "unmeasured" if not found.measures else "simulate" if found.simulated else "measure"
     pymodule.check_methods(path, found, Target, ("start", figures))

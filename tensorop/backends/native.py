@@ -29,8 +29,8 @@ class Backend(Clocked):
     def start(cls, platform: Platform, address: str) -> Runner:
         if platform.arch != host_arch():
             raise UsageError(
-                f"platform {platform.name} is {platform.arch} and cannot run natively on {host_arch()}",
-                hint="use --runner qemu, or --runner ssh://HOST with such a machine",
+                f"platform '{platform.name}' is {platform.arch} and cannot run natively on this {host_arch()} machine",
+                hint="use --runner qemu, or --runner ssh://HOST with a {platform.arch} machine",
             )
         return Native()
 
@@ -40,7 +40,7 @@ class Backend(Clocked):
         if missing := native.missing_flags(platform):
             raise JobError(
                 f"this machine's CPU lacks {', '.join(missing)}, which platform '{platform.name}' needs",
-                hint="tensorop platforms list; `--platform native` takes the best one for this machine",
+                hint="use --platform native, which fits this machine, or see `tensorop platforms list`",
             )
         return cls(boards.here(platform), runner)
 

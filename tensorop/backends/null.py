@@ -35,7 +35,9 @@ class Nowhere(Runner):
         return str(program)
 
     def command(self, launch: Launch) -> NoReturn:
-        raise JobError("the null runner starts no program", hint="choose --runner native or qemu for real figures")
+        raise JobError(
+            "--runner null is a dry run and executes no program", hint="use --runner native or --runner qemu"
+        )
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Backend(Target):
     side_by_side = True
     simulated = True
     ignores: ClassVar[Mapping[str, str]] = {
-        "threads": "nothing is compared there",
-        "unsafe": "no kernel is run there",
+        "threads": "a dry run compares nothing",
+        "unsafe": "a dry run executes no kernel",
     }
 
     @classmethod

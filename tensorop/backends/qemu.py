@@ -55,7 +55,7 @@ class Backend(Target):
     side_by_side = True
     deterministic = True
     ignores: ClassVar[Mapping[str, str]] = {
-        "threads": "a board model is of one core, and several threads are verified in every job"
+        "threads": "a board model has one core; every job verifies several threads anyway"
     }
     confined = True
 
@@ -68,12 +68,12 @@ class Backend(Target):
     def reach(cls, platform: Platform, address: str) -> Self:
         if not platform.qemu_cpu:
             raise UsageError(
-                f"platform '{platform.name}' has no emulated core to run on",
-                hint="name one under `qemu_cpu:`, leave --runner out, or use --runner native",
+                f"platform '{platform.name}' cannot run in the emulator: its file has no `qemu_cpu`",
+                hint="add `qemu_cpu:` to it, remove --runner, or use --runner native",
             )
         if not platform.board:
             raise JobError(
-                f"platform '{platform.name}' has no board model, and an emulator's clock says nothing of it",
+                f"platform '{platform.name}' has no board model, so an emulator cannot measure it",
                 hint="add a `model:` section (docs/explanation/modelled-cycles.md), or measure on a board with --runner ssh://host",
             )
         model = board.load(platform.board, f"platform '{platform.name}'")

@@ -76,7 +76,9 @@ class Backend(Clocked):
         """ssh://a,ssh://b are boards of one kind. Raises BoardError where they are not."""
         addresses = [one.strip().removeprefix("ssh://").rstrip("/") for one in address.split(",")]
         if twice := next((one for one in addresses if addresses.count(one) > 1), None):
-            raise UsageError(f"--runner names ssh://{twice} twice", hint="each board takes one trial at a time")
+            raise UsageError(
+                f"--runner lists ssh://{twice} twice", hint="list each board once; a board runs one trial at a time"
+            )
         for one in addresses:  # a word that names none is said before any is asked
             ssh.board(one)
         all_ = [cls(*cls.meet(platform, one)) for one in addresses]
@@ -111,15 +113,15 @@ class Backend(Clocked):
 
 def agree(names: Sequence[str], cores: Sequence[list[object]], paces: Sequence[Sequence[float]]) -> None:
     """Raises BoardError where figures of these boards cannot be mixed. paces: of each, nanoseconds by size of call."""
-    hint = "name boards of one kind, with the same clock (cpupower frequency-set -g performance), or one alone"
+    hint = "use identical boards at a fixed clock (cpupower frequency-set -g performance), or one board"
     for (one, a), (other, b) in itertools.pairwise(zip(names, cores, strict=True)):
         if a != b:
-            raise BoardError(f"{one} is {a}, {other} is {b}: their figures cannot be mixed", hint=hint)
+            raise BoardError(f"{one} is {a} and {other} is {b}: boards used together must be identical", hint=hint)
     for size, figures in zip(SIZES, zip(*paces, strict=True), strict=True):
         (fast, first), (slow, last) = min(zip(figures, names, strict=True)), max(zip(figures, names, strict=True))
         if slow > ALIKE * fast:
             raise BoardError(
-                f"{first} and {last} are not alike: the same call of {size} elements takes {fast:.4g} ns and "
-                f"{slow:.4g} ns, and at most {ALIKE:g} times as much is mixed",
+                f"{first} and {last} differ by {slow / fast - 1:.0%} on the same kernel ({fast:.4g} and {slow:.4g} ns "
+                f"for {size} elements); boards used together may differ by at most {ALIKE - 1:.0%}",
                 hint=hint,
             )

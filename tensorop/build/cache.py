@@ -74,8 +74,8 @@ def entry(
             else "point TENSOROP_CACHE at a folder that can be written"
         )
         raise errors.JobError(
-            f"cannot write what was built below {e.filename or root or 'the cache'}: {e.strerror or e}",
-            hint=f"free some space, or {way}",
+            f"cannot write build results to {e.filename or root or 'the cache'}: {e.strerror or e}",
+            hint=f"free disk space, or {way}",
         ) from e
 
 

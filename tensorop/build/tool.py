@@ -73,7 +73,7 @@ def required(built: Artifact | Outcome, what: str) -> Artifact:
     """The product of a necessary build. Raises JobError with the tool's output if it failed."""
     if isinstance(built, Outcome):
         raise JobError(
-            f"{what} cannot be built: {built.message}\n{built.log}", hint="tensorop doctor tests the compiler"
+            f"{what} cannot be built: {built.message}\n{built.log}", hint="run `tensorop doctor` to test the compiler"
         )
     return built
 
@@ -82,8 +82,8 @@ def _require_room(folder: Path) -> None:
     for place in (folder, paths.cache_dir("zig")):
         if shutil.disk_usage(place).free < _ROOM:
             raise JobError(
-                f"the disk is full: no room to build in {place}",
-                hint="free some space and run the same command again; it goes on where it stopped",
+                f"the disk is full: cannot build in {place}",
+                hint="free disk space, then run the same command again to resume",
             )
 
 

@@ -38,8 +38,8 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
     yield Line(
         True,
         "clock",
-        f"{seen:.0f} MHz by dependent additions, {declared:.0f} declared"
-        + ("; cycles are of the clock that was seen" if off > _CLOCK_OFF else ""),
+        f"{seen:.0f} MHz measured by dependent additions, {declared:.0f} declared"
+        + ("; cycles use the measured clock" if off > _CLOCK_OFF else ""),
         note=off > _CLOCK_OFF,
     )
     for bench, cycles in under.counted():
@@ -67,7 +67,7 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
         path.write_text(constants.text(record), encoding="utf-8")
     except OSError as error:
         raise JobError(
-            f"{path} cannot be written: {error.strerror}", hint="run the command in another folder"
+            f"{path} cannot be written: {error.strerror}", hint="run the command in a folder that you may write to"
         ) from None
     if fitted.explains:
         for key, constant in record.constants.items():
@@ -77,8 +77,10 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
     summary = f"{path}: residual {fitted.residual_after:.3f}, was {fitted.residual_before:.3f}"
     if not fitted.explains:
         summary += (
-            f", of what nothing assumed bends {fitted.residual_known:.3f}: the model does not explain this board. "
-            "It is another core or has no steady clock; the file holds the raw figures, and no platform can take it"
+            f", {fitted.residual_known:.3f} for benchmarks that no constant affects: the model does not describe this "
+            "board. "
+            "It is another core, or its clock is not stable; the file has the raw measurements, and no platform can "
+            "use it"
         )
     yield Line(fitted.explains, "calibration", summary)
 

@@ -87,12 +87,12 @@ def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
         raise SpecError(
             f"{path}: key 'model': expected {section.get('name')} version {section.get('version')}, which the platform "
             f"has, got {spec.model.name} version {spec.model.version}",
-            hint="`tensorop platforms check NAME --runner ssh://board` makes a new one",
+            hint="calibrate again: `tensorop platforms check NAME --runner ssh://board`",
         )
     if max(spec.residual.after, spec.residual.known) > EXPLAINED:
         raise SpecError(
             f"{path}: key 'residual': expected at most {EXPLAINED}, got {spec.residual.after} after the fit and "
-            f"{spec.residual.known} for what no constant bends: the model does not explain this board"
+            f"{spec.residual.known} for benchmarks that no constant affects: the model does not describe this board"
         )
     out = _settled(section, spec, path)
     for key, constant in spec.constants.items():
@@ -120,7 +120,9 @@ def _fitted(section: Mapping[str, Any], key: str, value: float, source: str, pat
     for part in key.split("."):
         known = known.get(part) if isinstance(known, Mapping) else None
     if not isinstance(known, Mapping):
-        raise SpecError(f"{path}: key 'constants.{key}': expected a constant of the model, there is none of this name")
+        raise SpecError(
+            f"{path}: key 'constants.{key}': expected the name of a constant of the model; it has none of this name"
+        )
     kept = {name: item for name, item in known.items() if name not in _RANGE}
     if "value" in kept:
         return {**kept, "value": value, "source": source}

@@ -57,7 +57,10 @@ def fit(
     """measured: benchmark -> cycles for one unit. Raises JobError without an unknown or a figure to fit."""
     used = [bench for bench in benches if bench.benchmark.name in measured]
     if not used or not model.assumed():
-        raise JobError("there is nothing to fit: no figure, or a model without assumed constants")
+        raise JobError(
+            "nothing to calibrate: no benchmark gave a result, or the board model has no assumed constants (`assumed: "
+            "true`)"
+        )
     space = _Space(model)
     goal = np.log([measured[bench.benchmark.name] for bench in used])
 
@@ -80,7 +83,7 @@ def fit(
     known = [i for i in range(space.size) if swing[i].max() > _MOVES]
     before = dict(zip((b.benchmark.name for b in used), np.exp(first[0]).tolist(), strict=True))
     if not len(sensitive):
-        raise JobError("no figure depends on an assumed constant of the model")
+        raise JobError("nothing to calibrate: no benchmark result depends on an assumed constant of the board model")
     few, aim = [used[i] for i in sensitive], goal[sensitive]
 
     def misses(rows: Vector) -> Vector:

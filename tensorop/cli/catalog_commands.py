@@ -47,7 +47,7 @@ def group_of(kind: Catalog) -> click.Group:
     say = f"{kind.name} list", f"{kind.name} show {kind.example}", f"{kind.name} check {kind.example}"
     group = click.Group(kind.name, help=kind.help, epilog=examples(*say))
 
-    @command(say[0], f"{say[0]} --format json", name="list", help="List the names there are.")
+    @command(say[0], f"{say[0]} --format json", name="list", help=f"List the {kind.name}, each with a description.")
     def list_(plugins: Plugins = (), format_: Format = "table") -> None:
         broken, found = [], {}
         for name in catalog.names(kind.folder, plugins):
@@ -62,7 +62,7 @@ def group_of(kind: Catalog) -> click.Group:
         if broken:
             raise SpecError("\nerror: ".join(error.message for error in broken), hint=broken[-1].hint)
 
-    @command(say[1], f"{say[1]} --format json", name="show", help="Show one of them in full.")
+    @command(say[1], f"{say[1]} --format json", name="show", help=f"Show one of the {kind.name} in full.")
     def show_(name: _Name, plugins: Plugins = (), format_: Format = "table") -> None:
         loaded = kind.load(name, plugins)
         if format_ == "json":
@@ -137,7 +137,7 @@ def _operator(operator: Operator) -> Any:
 
 def _show_operator(operator: Operator) -> Iterator[str]:
     yield f"{operator.name}: {operator.description}"
-    usual = [f"{name} (usually {value})" for name, value in operator.shapes.attributes.items()]
+    usual = [f"{name} (default {value})" for name, value in operator.shapes.attributes.items()]
     attributes = f"; attributes {', '.join(usual)}" if usual else ""
     yield f"dims {', '.join(operator.dims)}{attributes}; dtypes {', '.join(operator.dtypes)}"
     yield f"layouts {problems.numbered(operator)}"
@@ -165,49 +165,50 @@ def _check_tuner(tuner: strategy.Tuner, runner: str | None, plugins: tuple[Path,
         for point in points:
             if point in seen or point not in space:
                 wrong = "twice" if point in seen else "outside the space"
-                raise click.ClickException(f"{tuner.name} asks for {point} {wrong}")
+                raise click.ClickException(f"tuner {tuner.name} proposed the configuration {point} {wrong}")
             seen.add(point)
             search.tell(point, float(1 + abs(int(point["x"]) - 3) * int(point["y"])))
-    yield f"{tuner.name}: asked {len(seen)} of {space.size} points, each once"
+    yield f"{tuner.name}: proposed {len(seen)} of {space.size} configurations, each once"
 
 
 _ProbeFormat = Annotated[
-    str, Option("json: the file's text as one JSON value.", choices=("yaml", "json"), name="format")
+    str,
+    Option("Print the file, or one JSON value with its text.", example="json", choices=("yaml", "json"), name="format"),
 ]
 
 
 @command("platforms probe > mine.yaml", "platforms probe ssh://me@board --name board", name="probe")
 def _probe(
     target: Annotated[str, Option(metavar="[native|ssh://HOST]", positional=True)] = "native",
-    name: Annotated[str | None, Option("What to call the platform.", "NAME")] = None,
+    name: Annotated[str | None, Option("Give the platform this name.", "NAME", "board")] = None,
     format_: _ProbeFormat = "yaml",
 ) -> None:
-    """Write a platform file from this machine, or from a board, to stdout."""
+    """Print a platform file that describes this machine or a board."""
     text = probe_platform.probe(target, name)
     screen.echo(json.dumps({"file": text}) + "\n" if format_ == "json" else text, nl=False)
 
 
 CATALOGS = (
     Catalog(
-        "platforms", "What libraries are made for: processors, boards, instruction sets.", "platforms", "rvv",
+        "platforms", "List, show, check or probe platforms: what you tune for.", "platforms", "rvv",
         platforms.load, _platform, lambda platform: [json.dumps(_platform(platform), indent=2)], check_platform.check,
-        "Compare what a platform's file says with the target: compile, run and measure there, print what agrees.",
+        "Check a platform file against its target: compile, run and measure there, and print what agrees.",
     ),
     Catalog(
-        "primitives", "What an instruction set offers: what micro-kernels are written in.", "primitives", "rvv",
+        "primitives", "List, show or check the primitives of instruction sets.", "primitives", "rvv",
         primitives.load, SetSpec.model_dump, _show_primitives,
         lambda spec, runner, plugins: check_primitives.check(spec.name, plugins=plugins),
-        "Compile and run every primitive on the target and compare it with its meaning.",
+        "Compile every primitive, run it on the target and compare the result with its stated meaning.",
     ),
     Catalog(
-        "operators", "What is computed: shapes, dtypes, suites and micro-kernel templates.", "templates", "gemm",
+        "operators", "List, show or check operators: what a library computes.", "templates", "gemm",
         operators.load, _operator, _show_operator, _check_operator,
-        "Look at every part of an operator's folder: read it, call its oracle, build its product around one point.",
+        "Check an operator's folder: read every file, call its reference and build a library with one configuration.",
     ),
     Catalog(
-        "tuners", "Search strategies.", "tuners", "bayes", strategy.load,
+        "tuners", "List, show, check or compare search strategies.", "tuners", "bayes", strategy.load,
         lambda tuner: {"name": tuner.name, "description": tuner.description},
         lambda tuner: [f"{tuner.name}: {tuner.description}"], _check_tuner,
-        "Run a search strategy to the end of a small space: it must ask for every point once and then stop.",
+        "Check a search strategy on a small space: it must propose every configuration once and then stop.",
     ),
 )  # fmt: skip

@@ -15,28 +15,43 @@ from tensorop.model.option import Option
 
 Plugins = Annotated[tuple[Path, ...], Job.options()["plugins"][1]]
 Offline = Annotated[bool, Job.options()["offline"][1]]
-Dtypes = Annotated[str | None, Option("Element types; by default those the library holds.", "NAME,...")]
+Dtypes = Annotated[
+    str | None,
+    Option("Restrict the command to these element types.", "NAME,...", "f32", shown="all types of the library"),
+]
 Shapes = Annotated[
     str | None,
     Option(
-        "A suite of the operator (`tensorop operators show NAME`), by default its first, or shapes, e.g. 64x64x64.",
+        "Use these shapes or suites of shapes; `tensorop operators show NAME` lists the suites.",
         "SUITE|SHAPE,...",
+        "64x64x64,quick",
+        shown="the operator's first suite",
     ),
 ]
-Jobs = Annotated[int, Option("Processes side by side.", least=1, most=256)]
+Jobs = Annotated[int, Option("Run up to N processes in parallel.", "N", "4", least=1, most=256)]
 FORMAT = Option(
-    "json: one JSON value on stdout; progress goes to stderr either way.", choices=("table", "json"), name="format"
+    "Print a table, or one JSON value on stdout. Progress goes to stderr.",
+    example="json",
+    group="Output",
+    choices=("table", "json"),
+    name="format",
 )
 Format = Annotated[str, FORMAT]
 Runner = Annotated[
     str | None,
-    Option("Where programs run, or a backend of your own; by default the platform says.", "native|qemu|ssh://HOST"),
+    Option(
+        "Run programs on this machine, in an emulator, on a board, or by a backend of your own.",
+        "native|qemu|ssh://HOST",
+        "ssh://user@board",
+        shown="as the platform file says",
+    ),
 ]
 NewSeed = Annotated[
     str,
     Option(
-        "Draw the calls from this integer and a new secret, or repeat those of a whole seed as it was printed.",
+        "Seed the verification calls. N draws new calls; a full seed N:SECRET, as a run prints it, repeats its calls.",
         "N|N:SECRET",
+        "7",
     ),
 ]
 
@@ -87,10 +102,9 @@ def parameter(
     elif kind not in (str, bool):
         kind = _Read(option.metavar, kind)
     required = default is inspect.Parameter.empty
+    usual = {} if required else {"default": default}
     if option.positional:
-        return click.Argument(
-            [name], type=kind, metavar=option.metavar, required=required, default=None if required else default
-        )
+        return click.Argument([name], type=kind, metavar=option.metavar, required=required, **usual)
     spelled = option.name or name.replace("_", "-")
     return click.Option(
         [f"--{spelled}", name],
@@ -98,11 +112,11 @@ def parameter(
         is_flag=kind is bool,
         multiple=option.multiple,
         metavar=option.metavar or None,
-        default=None if required else default,
         required=required,
         show_default=not (option.shown or required or default is None or default is False or default in ("", ())),
-        help=f"{option.help}{more}" + (f"  [default: {option.shown}]" if option.shown else ""),
+        help=option.text(f"--{spelled} {option.example}", more),
         hidden=hidden,
+        **usual,
     )
 
 
@@ -116,7 +130,8 @@ def refuse_given(where: str, options: Mapping[str, str]) -> None:
     """Raises UsageError where one of the options is given, which have no effect there; by click's names for them."""
     useless = [option for name, option in options.items() if is_given(name)]
     if useless:
-        raise UsageError(f"{', '.join(useless)}: no effect on {where}", hint=f"leave {' and '.join(useless)} out")
+        verb = "have" if len(useless) > 1 else "has"
+        raise UsageError(f"{', '.join(useless)} {verb} no effect on {where}", hint=f"remove {' and '.join(useless)}")
 
 
 def examples(*lines: str) -> str:

@@ -28,15 +28,15 @@ def layout(old: Bench, origin: str, operator: Operator) -> int:
     if others or not found:
         got = ", ".join(sorted(others)) or "none"
         raise UsageError(
-            f"{origin}: key 'results': expected figures of {operator.name}, got {got}",
-            hint="give what `tensorop bench` printed of this library",
+            f"{origin}: key 'results': expected results of {operator.name}, got {got}",
+            hint="pass the output of `tensorop bench DIR --format json` for this library",
         )
     if len(found) == 1 and found <= set(numbers):
         return numbers[found.pop()]
     layouts = ", ".join(sorted(found))
     raise UsageError(
         f"{origin}: key 'results': expected one layout of {', '.join(numbers)}, got {layouts}",
-        hint="give --layout with the number of the one to compare",
+        hint="choose the layout to compare, e.g. --layout 0",
     )
 
 
@@ -44,7 +44,7 @@ def show(found: Comparison) -> None:
     """A row a place; below it the counts and what decided."""
     vlens = any(change.place.vlen for change in found.changes)
     places = ("shape", "dtype", "layout", *(["VLEN"] if vlens else []))
-    table = tables.table(f"{found.platform}, {found.unit}: now and in {found.old}", places)
+    table = tables.table(f"{found.platform}, {found.unit}: this run (new) and {found.old} (old)", places)
     for name in ("old", "new"):
         table.add_column(name, justify="right")
         table.add_column("interval", no_wrap=True, style="dim")
@@ -66,10 +66,13 @@ def show(found: Comparison) -> None:
         )
     tables.console().print(table)
     counts = ", ".join(f"{found.count(verdict)} {verdict}" for verdict in (IMPROVED, SAME, WORSE))
-    tables.line(f"{counts}; {found.geomean:.3f} times as fast as then in geometric mean")
-    beside = " (nor do those of the ratios to a baseline of the same version)" if found.unit == "GFLOP/s" else ""
-    tables.line(f"worse or improved: by more than {found.threshold:.1%}, and the intervals do not meet{beside}")
-    for what, lacking in (("not measured now", found.gone), ("not measured then", found.added)):
+    tables.line(f"{counts}; geometric mean of new / old: {found.geomean:.3f}")
+    beside = ", nor do the intervals of the ratios to the baseline" if found.unit == "GFLOP/s" else ""
+    tables.line(
+        f"a row counts as changed if it differs by more than {found.threshold:.1%} and the intervals do not "
+        f"overlap{beside}"
+    )
+    for what, lacking in (("only in the old result", found.gone), ("only in the new result", found.added)):
         if lacking:
             tables.line(f"{what}: {'; '.join(map(str, lacking))}")
     for note in found.notes:

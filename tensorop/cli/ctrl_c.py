@@ -65,7 +65,7 @@ class CtrlC:
                 asked = True
                 self._say(self._stop.ask())
             elif self._stop is not None and self._stop.shielded:
-                self._say("the product is being put in place; this takes a moment")
+                self._say("please wait: the library is being moved to its folder")
             else:
                 children.end(for_good=True)
                 threading.Thread(target=self._last_resort, name="last-resort", daemon=True).start()
@@ -85,7 +85,7 @@ class CtrlC:
         children.kill_the_rest()
         with contextlib.suppress(Exception):
             self._at_last()
-            self._say("interrupted; the same command goes on where it stopped" if self._stop else "interrupted")
+            self._say("interrupted; run the same command again to resume" if self._stop else "interrupted")
         if self._stop is not None and self._stop.scratch is not None:
             shutil.rmtree(self._stop.scratch, ignore_errors=True)
         os._exit(INTERRUPTED)

@@ -28,53 +28,64 @@ _LONGEST = 3600.0
 )
 def judge(
     file: Annotated[Path, Option(metavar="FILE", positional=True)],
-    operator: Annotated[str, Option("What it computes; `tensorop operators list`.", "NAME")],
-    platform: Annotated[str, Option("What it is for; `tensorop platforms list`.", "NAME")],
-    dtype: Annotated[str | None, Option("Element type; by default the operator's first.", "NAME")] = None,
+    operator: Annotated[str, Option("Name the operator it computes; see `tensorop operators list`.", "NAME", "gemm")],
+    platform: Annotated[str, Option("Name the platform it runs on; see `tensorop platforms list`.", "NAME", "rvv")],
+    dtype: Annotated[
+        str | None, Option("Use this element type.", "NAME", "f64", shown="the operator's first type")
+    ] = None,
     shapes: Annotated[
-        str | None, Option("What whole calls are measured on; by default one of suite quick.", "SUITE|SHAPE,...")
+        str | None,
+        Option("Measure whole calls of these shapes.", "SUITE|SHAPE,...", "512x512x512", shown="one of suite quick"),
     ] = None,
     configurations: Annotated[
         int,
         Option(
-            "Judged at most: the file's own `seed_configurations`, then legal points spread over its tunables.",
+            "Check at most N configurations: first the `seed_configurations` of the file, then others spread over its "
+            "tunables.",
+            "N",
+            "10",
             least=1,
             most=_MOST_CONFIGURATIONS,
         ),
     ] = judging.CONFIGURATIONS,
     timeout: Annotated[
-        str, Option("Longest wait for one call that is verified, e.g. 5s.", "TIME")
+        str, Option("Wait at most this long for one verified call.", "TIME", "5s")
     ] = f"{CALL_TIMEOUT_S:g}s",
     seed: NewSeed = "0",
-    template: Annotated[Path | None, Option("Also writes the template the file was read as.", "OUT")] = None,
+    template: Annotated[
+        Path | None, Option("Also write the kernel template that the file was read as.", "OUT", "mine.c.j2")
+    ] = None,
     unsafe: Annotated[
-        bool, Option("Run it even on a target that cannot confine it (docs/explanation/security.md).")
+        bool, Option("Run it even where the target cannot sandbox it (docs/explanation/security.md).")
     ] = False,
     jobs: Jobs = 2,
     runner: Runner = None,
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Judge one kernel template (*.c.j2) or C file: gates, compiler, jail, verification, measurement; no search.
+    """Check and measure one kernel file, without a search.
 
-    Negative controls come first. The outcome is a stage, a kind, a message and a log; a kernel that passed has its
-    figures.
+    FILE is a kernel template (*.c.j2) or a C file. It is scanned, compiled, run in a sandbox, verified and measured as
+    a candidate of a search is. First the command checks that verification rejects known-wrong kernels. If the kernel
+    fails, you see the stage, the kind of failure, a message and a log.
 
-    Exit status: 0 it passed, 1 it did not, 2 wrong usage or a file that cannot be read as a kernel.
+    Exit status: 0 the kernel passed, 1 it failed, 2 wrong usage or a file that cannot be read as a kernel.
     """
     found = operators.load(operator, plugins)
     dtypes = tuning.dtypes(found, dtype) if dtype else found.dtypes[:1]
     if len(dtypes) > 1:
-        raise UsageError(f"--dtype {dtype}: one at a time is judged", hint=f"give --dtype {dtypes[0]}")
+        raise UsageError(f"--dtype takes one element type here; got {dtype}", hint=f"e.g. --dtype {dtypes[0]}")
     patience = parse_seconds(timeout)
     if not 0 < patience <= _LONGEST:
-        raise UsageError(f"--timeout {timeout}: expected up to an hour", hint="give e.g. 30s")
+        raise UsageError(f"--timeout must be above 0 and at most an hour; got {timeout}", hint="e.g. --timeout 30s")
     if template is not None:
         text = judging.template_text(file, found)
         try:
             template.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{template}: cannot be written: {error.strerror}", hint="give another place") from None
+            raise UsageError(
+                f"--template {template} cannot be written: {error.strerror}", hint="choose another path"
+            ) from None
     submission = judging.Submission(
         file,
         found,
@@ -98,7 +109,7 @@ def _show(ruling: Ruling) -> None:
     for remark in ruling.remarks:
         tables.line(remark, "yellow")
     several = "" if ruling.legal == 1 else "s"
-    judged = f"{len(ruling.judged)} of {len(ruling.chosen)} chosen ones judged"
+    judged = f"checked {len(ruling.judged)} of {len(ruling.chosen)} selected"
     tables.line(f"{ruling.legal} legal configuration{several}, {judged}, seed {ruling.of.seed}")
     for one in ruling.judged:
         tables.line(f"{one.outcome.kind.value}: {one.point}", "" if one.outcome.ok else "red")
@@ -112,9 +123,9 @@ def _show(ruling: Ruling) -> None:
         tables.console().print(table)
     outcome = ruling.outcome
     if ruling.ok:
-        tables.line(f"{ruling.of.file} passes; measured by {ruling.measured_by}")
+        tables.line(f"{ruling.of.file} passed; measured by {ruling.measured_by}")
     else:
-        tables.line(f"{ruling.of.file} fails at stage {outcome.where}: {outcome.kind.value}", "red")
+        tables.line(f"{ruling.of.file} failed at stage {outcome.where}: {outcome.kind.value}", "red")
         tables.line(outcome.message)
         for line in outcome.log.rstrip().splitlines():
             tables.line(f"  | {line}")

@@ -56,7 +56,7 @@ def _number(text: str) -> float:
 def _ratio(text: str) -> float:
     """A finite number from 0 on."""
     if not 0 <= (ratio := _number(text)) < math.inf:
-        raise ValueError(f"{text!r} is no ratio; write it as 0.95")
+        raise ValueError(f"expected a ratio from 0 on, such as 0.95; got {text!r}")
     return ratio
 
 
@@ -64,7 +64,7 @@ def _share(text: str) -> float:
     """`3%` as 0.03."""
     share = _number(text.removesuffix("%")) / 100
     if not text.endswith("%") or not 0 <= share < 1:
-        raise ValueError(f"{text!r} is no share; write it as 3%")
+        raise ValueError(f"expected a percentage from 0% to below 100%, such as 3%; got {text!r}")
     return share
 
 
@@ -72,7 +72,7 @@ def _counts(text: str) -> tuple[int, ...]:
     """`1,2,4` as numbers, each once."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and 1 <= int(word) <= _MOST_THREADS for word in words):
-        raise ValueError(f"{text!r}: numbers of threads are from 1 to {_MOST_THREADS}, e.g. 1,2,4")
+        raise ValueError(f"expected thread counts from 1 to {_MOST_THREADS}, such as 1,2,4; got {text!r}")
     return tuple(dict.fromkeys(map(int, words)))
 
 
@@ -84,23 +84,35 @@ def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
 _Library = Annotated[Path, Option(metavar="DIR|LIB", positional=True)]
 _BASELINES = f"{', '.join(baseline.names('x86_64'))}; for other architectures openblas"
 _Against = Annotated[
-    str | None, Option(f"Libraries to compare with, by default the operator's, openblas: {_BASELINES}.", "NAME,...")
+    str | None,
+    Option(
+        f"Compare with these baselines: {_BASELINES}.",
+        "NAME,...",
+        "openblas,blis",
+        shown="those of the operator, usually openblas",
+    ),
 ]
 _Threads = Annotated[
     tuple[int, ...],
     Option(
-        "Of each library, where a clock measures; with several, e.g. 1,2,4, what each adds, kept for the report.",
+        "Give each library N threads (only on platforms that are timed by a clock). Several counts also show how the "
+        "libraries scale, and the report keeps that.",
         "N,...",
+        "1,2,4",
         kind=_counts,
         shown="1",
     ),
 ]
-_Layout = Annotated[int, Option("Number of the operator's layout; `operators show NAME` lists them.", least=0)]
+_Layout = Annotated[
+    int, Option("Use the layout with this number; `tensorop operators show NAME` lists them.", "N", "1", least=0)
+]
 _Older = Annotated[
     Path | None,
     Option(
-        "Beside an older result; exit 1 when a row is slower. Shapes, dtypes, layout and threads are the older one's.",
+        "Compare with an older result of `bench --format json`, and exit with 1 if a row became slower. Shapes, "
+        "dtypes, layout and threads are those of the older result unless you give them.",
         "OLD.json",
+        "old.json",
         name="compare",
     ),
 ]
@@ -119,26 +131,40 @@ def bench(
     dtype: Dtypes = None,
     threads: _Threads = (1,),
     layout: _Layout = 0,
-    fast: Annotated[bool, Option("Fewer rounds; a model's best fit without its interval.")] = False,
+    fast: Annotated[bool, Option("Measure fewer rounds; under a board model, skip the intervals.")] = False,
     jobs: Jobs = 2,
-    fail_below: Annotated[float | None, Option("Exit 1 when a ratio is under X.", "X", kind=_ratio)] = None,
+    fail_below: Annotated[
+        float | None, Option("Exit with 1 if a ratio to a baseline is below X.", "X", "0.95", kind=_ratio)
+    ] = None,
     older: _Older = None,
-    threshold: Annotated[float, Option("A smaller change is no change.", "SHARE", kind=_share, shown="3%")] = 0.03,
+    threshold: Annotated[
+        float, Option("With --compare, ignore changes smaller than this.", "PERCENT", "5%", kind=_share, shown="3%")
+    ] = 0.03,
     runner: Runner = None,
     plugins: Plugins = (),
     offline: Offline = False,
     format_: Format = "table",
 ) -> None:
-    """Compare a library with baselines: interleaved ratios, or modelled cycles of both."""
+    """Compare a library with baselines such as OpenBLAS.
+
+    Each ratio is the speed of your library divided by that of the baseline: above 1, yours is faster. Where a clock
+    measures, the calls of both are interleaved; under a board model, the modelled cycles of both are compared.
+    """
     if older and len(threads) > 1:
-        raise UsageError("--compare is of one number of threads", hint=f"e.g. --threads {threads[0]}")
+        raise UsageError(
+            f"--compare supports one thread count; got --threads {','.join(map(str, threads))}",
+            hint=f"choose one, e.g. --threads {threads[0]}",
+        )
     if is_given("threshold") and not older:
-        raise UsageError("--threshold is of what --compare finds", hint="give --compare OLD.json too")
+        raise UsageError("--threshold has no effect without --compare", hint="add --compare OLD.json")
     old = benches.read(older)[0] if older else None
     each = opened.open_each(path, plugins)
     kits = _kits(each, "bench")
     if old is not None and len(each) > 1:
-        raise UsageError("--compare is of one operator", hint=f"give {each[0].library} in place of {path}")
+        names = ", ".join(found.operator.name for found in each)
+        raise UsageError(
+            f"--compare works on one library, and {path} contains {names}", hint=f"pass {each[0].library} instead"
+        )
     progress = tables.console(stderr=True)
 
     def compared(found: Opened) -> tuple[Bench, ...]:
@@ -151,16 +177,16 @@ def bench(
         usual = ",".join(operator.against)
         names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
         if not names:
-            raise UsageError("--against names no baseline", hint="e.g. --against openblas")
+            raise UsageError(f"--against names no baseline; got {against!r}", hint="e.g. --against openblas")
         for name, why in libraries.check_names(names, found.platform.arch, operator.baselines).items():
-            screen.echo(f"{name} is left out: it {why}", err=True)
+            screen.echo(f"baseline {name} is skipped: it {why}", err=True)
         target = found.reach(runner)
         if max(threads) > 1 and "threads" in target.ignores:
             why = f"has no effect for '{found.platform.name}': {target.ignores['threads']}"
-            raise UsageError(f"--threads {why}", hint="leave --threads out")
+            raise UsageError(f"--threads {why}", hint="remove --threads")
         if is_given("jobs") and not target.deterministic:
-            why = "has no effect where a clock measures, one problem after the other"
-            raise UsageError(f"--jobs {why}", hint="leave --jobs out")
+            why = "has no effect where a clock measures: shapes are timed one after the other"
+            raise UsageError(f"--jobs {why}", hint="remove --jobs")
         if named in operator.suites:
             wanted = benching.suite_of(operator, named, target)
         problems.require_affordable(operator, found.dtypes, wanted, target.budgets.flops_per_s, len(target.vlens))
@@ -181,7 +207,7 @@ def bench(
 
     results = tuple(joined(of_count) for of_count in zip(*[compared(found) for found in each], strict=False))
     if (kept := thread_gains.keep(path, results)) is not None:
-        progress.print(Text(f"kept in {kept}; {paths.command('report', path, plugins=plugins)} plots it"))
+        progress.print(Text(f"saved in {kept}; run {paths.command('report', path, plugins=plugins)} to plot it"))
     failed = False
     if old is not None:
         change = comparing.compare(old, results[0], threshold, str(older))
@@ -194,7 +220,8 @@ def bench(
             tables.show_bench(comparison)
         for found in each:
             if len(found.operator.layouts) > 1:
-                screen.echo(f"one of the layouts {problems.numbered(found.operator)}; --layout N measures another")
+                numbered = problems.numbered(found.operator)
+                screen.echo(f"measured one layout of {numbered}; choose another with --layout N")
         tables.show_scaling(results)
     below = [] if fail_below is None else [*_below(results, fail_below)]
     for remark in below:
@@ -209,16 +236,16 @@ def _line(row: Row) -> Text:
     for at in row.measured.values():
         for name, ratio in at.ratios.items():
             ratios.setdefault(name, []).append(f"{ratio.value:.2f}")
-    text = "  ".join(f"{' '.join(found)} times {name}" for name, found in ratios.items())
+    text = "  ".join(f"{' '.join(found)} x {name}" for name, found in ratios.items())
     return Text(f"  {row.shape} {row.dtype}: {text or tables.figure(row.ours)}")
 
 
 def _below(results: Sequence[Bench], least: float) -> Iterator[str]:
     """What `--fail-below` finds."""
     for one in (low for comparison in results for low in comparison.below(least)):
-        yield f"below {least:g}: {one} is {one.ratio.value:.3f} of {one.baseline}"
+        yield f"below {least:g}: {one} has the ratio {one.ratio.value:.3f} to {one.baseline}"
     if any(next(comparison.everything(), None) is None for comparison in results):
-        yield f"no ratio could be measured, so none is at least {least:g}"
+        yield f"--fail-below {least:g}: no ratio could be measured"
 
 
 def _as_then(
@@ -243,13 +270,15 @@ def verify(
     path: _Library,
     dtype: Dtypes = None,
     seed: NewSeed = "0",
-    controls: Annotated[bool, Option("Judge known-bad kernels first.", name="controls/--no-controls")] = True,
+    controls: Annotated[
+        bool, Option("Check first that verification rejects known-wrong kernels.", name="controls/--no-controls")
+    ] = True,
     jobs: Jobs = 2,
     runner: Runner = None,
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Judge a library on the whole correctness grid, on its target."""
+    """Verify a library on its target with the full grid of test calls."""
     each = opened.open_each(path, plugins)
     drawn, shown = Seed.draw(*tuning.seed(seed)), format_ == "table"
     kits = _kits(each, "verify")
@@ -276,13 +305,17 @@ def verify(
             if shown:
                 tables.show_verdict(verdict)
         if most_threads == 1 and record["ok"] and shown:
-            screen.echo(f"several threads: not verified, {name} has no case for them")
+            screen.echo(f"multi-threaded calls were not verified: {name} has no test case for them")
     screen.answer(format_, record, lambda: None, ok=bool(record["ok"]))
 
 
 @command("inspect build/gemm-rvv", "inspect build/gemm-rvv/lib/libtensorop_gemm.so --format json")
 def inspect(path: _Library, format_: Format = "table") -> None:
-    """Show the provenance card inside a library, or of each library in a product."""
+    """Show how a library was made.
+
+    Every library contains its provenance card: platform, compiler, tuned kernels and measurements. For a product, the
+    command shows the card of each library.
+    """
     cards = opened.cards(path)
     if format_ == "json":
         screen.echo_json(cards if len(cards) > 1 else next(iter(cards.values())))
@@ -293,7 +326,7 @@ def inspect(path: _Library, format_: Format = "table") -> None:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise JobError(
                 f"the provenance card of {path} is damaged: {type(error).__name__}: {error!s:.200}",
-                hint="--format json shows it as it is",
+                hint="use --format json to see its raw content, or build the library again",
             ) from None
 
 
@@ -303,22 +336,31 @@ def report(
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Write share/tensorop/report.html: one page with every figure of a run, for any browser, without network."""
+    """Write the HTML report of a run.
+
+    The report is DIR/share/tensorop/report.html, one file that any browser shows without network. A run already writes
+    it; run this command after `bench --threads` or with a newer version of tensorop.
+    """
     found, page = reporting.report(path, plugins=plugins)
     if format_ == "json":
         screen.echo_json(found.to_json())
     else:
         screen.echo(f"{page}")
         if lacking := found.absent.get("operator and platform"):
-            screen.echo("parts of it are left out: " + lacking.replace("\n", "; "), err=True)
+            screen.echo("the report is incomplete: " + lacking.replace("\n", "; "), err=True)
 
 
-_ToBring = Annotated[str | None, Option("What a job on this platform needs; by default what any job may need.", "NAME")]
+_ToBring = Annotated[
+    str | None, Option("Check what this platform needs.", "NAME", "rvv", shown="what any platform may need")
+]
 
 
 @command("doctor", "doctor --platform rvv", "doctor --format json")
 def doctor(platform: _ToBring = None, runner: Runner = None, plugins: Plugins = (), format_: Format = "table") -> None:
-    """Say what is there, what is missing and how to get it; compile and run something tiny."""
+    """Check that this machine has what you need.
+
+    The command lists each tool, shows how to get the missing ones, and builds and runs a small test program.
+    """
     health = doctoring.doctor(platform, runner, plugins=plugins)
     screen.answer(format_, health.to_json(), lambda: tables.show_health(health), ok=health.ok)
 

@@ -40,7 +40,9 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise unknown_name("command or operator", args[0], self.list_commands(ctx))
+            error = unknown_name("command or operator", args[0], self.list_commands(ctx))
+            error.hint = f"{error.hint}; `tensorop --help` describes them"
+            raise error
         return super().resolve_command(ctx, args)
 
 
@@ -55,14 +57,13 @@ def _plugins_in(argv: list[str]) -> tuple[Path, ...]:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tensorop")
 def cli() -> None:
-    """Tuned, proven kernels for BLAS-style operators, as a C library, for hardware you may not even own.
+    """Tune BLAS-style kernels for a platform and build a verified C library of them.
 
     \b
-    tensorop gemm --platform rvv            make a library
-    tensorop bench build/gemm-rvv           compare it with OpenBLAS
-    tensorop judge mine.c.j2 --operator gemm --platform rvv   judge a kernel of your own
-    tensorop doctor --platform rvv          what is there, what is missing, how to get it
-    tensorop COMMAND --help                 its options with their values, and examples
+    tensorop doctor --platform rvv     check that this machine has what you need
+    tensorop gemm --platform rvv       tune gemm and build build/gemm-rvv
+    tensorop bench build/gemm-rvv      compare the library with OpenBLAS
+    tensorop COMMAND --help            show the options of a command, with examples
     """
 
 

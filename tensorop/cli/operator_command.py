@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,7 +16,25 @@ from tensorop.cli.progress import follow
 from tensorop.model.job import Job
 from tensorop.specs import catalog, operators
 
+GROUPS = ("Target", "Search", "Output", "Language model", "Other")  # of options, as the help has them
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
+
+
+class _Grouped(click.Command):
+    """A command whose help has its options under headings. groups: the heading of each parameter."""
+
+    def __init__(self, groups: Mapping[str, str], *args: Any, **how: Any) -> None:
+        super().__init__(*args, **how)
+        self._groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        records: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for one in self.get_params(ctx):
+            if record := one.get_help_record(ctx):
+                records[self._groups.get(one.name or "") or GROUPS[-1]].append(record)
+        for group, of_group in records.items():
+            with formatter.section(group):
+                formatter.write_dl(of_group)
 
 
 def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command:
@@ -24,11 +43,11 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     operator = operators.load(name, plugins)
     example = operator.example
     more = {
-        "platform": f" Known: {', '.join(catalog.names('platforms', plugins))}.",
-        "dtypes": f" {name} has {', '.join(operator.dtypes)}.",
-        "shapes": f" Suites: {', '.join(operator.suites)}; shapes are {operator.shapes.help}, e.g. {example}."
-        f"  [default: {operator.usual}]",
-        "tuner": f" Known: {', '.join(catalog.names('tuners', plugins))}.",
+        "platform": f" Platforms: {', '.join(catalog.names('platforms', plugins))}.",
+        "dtypes": f" {name} supports {', '.join(operator.dtypes)}.",
+        "shapes": f" Suites: {', '.join(operator.suites)}. A shape is {operator.shapes.help}."
+        f" Example: --shapes {operator.usual},{example}.  [default: {operator.usual}]",
+        "tuner": f" Tuners: {', '.join(catalog.names('tuners', plugins))}.",
     }
     names = {option.name or of: of for of, (_, option) in Job.options().items()}  # click's of the job's
     types, hidden = get_type_hints(Job), {"c_dtype"} if not operators.serves_devices(operator) else ()
@@ -43,17 +62,17 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         try:
             done = follow(job)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted; the same command goes on where it stopped") from None
+            raise KeyboardInterrupt("interrupted; run the same command again to resume") from None
         screen.answer(format_, done.to_json(), lambda: tables.show_result(done, job.plugins))
         if done.early:
             raise SystemExit(STOPPED_EARLY if done.library else INTERRUPTED)
 
     text = (
-        f"Tune {name} for a platform and make a C library of it: {operator.description}\n\n"
-        "Ctrl-C once ends the search, verifies what has passed and packages it; twice ends the job without a product. "
-        "The same command again goes on where it stopped.\n\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped early with a verified product, 130 stopped without "
-        "one."
+        f"Tune {name} and build a C library: {operator.description}\n\n"
+        "Press Ctrl-C once to end the search early: the best kernels so far are verified and packaged. Press it twice "
+        "to stop without a library. Run the same command again to resume.\n\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped early with a verified library, 130 stopped without "
+        "a library."
     )
     lines = (
         f"{name}",
@@ -61,4 +80,13 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
         f"{name} --platform avx2 --dtype {operator.dtypes[0]} --shapes {example} --out build/mine",
     )
     parameters.append(parameter("format_", str, "table", FORMAT))
-    return click.Command(name, callback=run, params=parameters, help=text, epilog=examples(*lines))
+    groups = {option.name or of: option.group for of, (_, option) in Job.options().items()}
+    return _Grouped(
+        groups | {"format_": FORMAT.group},
+        name,
+        callback=run,
+        params=parameters,
+        help=text,
+        short_help=f"Tune {name} for a platform and build a C library.",
+        epilog=examples(*lines),
+    )

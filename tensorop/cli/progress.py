@@ -142,8 +142,8 @@ class _View:
 
 def _given_up(event: GivenUp) -> str:
     return (
-        f"template '{event.template}' is given up: {STRIKES} trials ran into their limit, at last "
-        f"{event.limit.seconds:.3g} s, {event.limit.why}"
+        f"template '{event.template}' is dropped: {STRIKES} trials exceeded the time limit, the last one of "
+        f"{event.limit.seconds:.3g} s ({event.limit.why})"
     )
 
 
@@ -170,11 +170,11 @@ class _Lines(_View):
 def _remark(event: object) -> str:
     """What plain lines say of single trials: only what is out of the ordinary."""
     if isinstance(event, Lost):
-        return f"{event.trial.variant}: {event.outcome.message}; it is tried again"
+        return f"{event.trial.variant}: {event.outcome.message}; retrying"
     if isinstance(event, Exhausted):
-        return f"{event.arm}: every point has been tried"
+        return f"{event.arm}: every configuration has been tried"
     if isinstance(event, Began) and event.attempt > 1:
-        return f"{event.trial.variant}: begun again, an earlier run ended during it"
+        return f"{event.trial.variant}: retried, since an earlier run ended during this trial"
     return ""
 
 

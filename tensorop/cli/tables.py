@@ -53,10 +53,10 @@ def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
         line(note)
     if done.library is not None:
         line(f"library: {done.library}")
-        reported = (done.out / "share/tensorop/journal.jsonl").is_file()  # a model's choice leaves no run to report
-        report = paths.command("report", done.out, plugins=plugins)
-        more = f"  ({report} makes share/tensorop/report.html)" if reported else ""
-        line(f"product: {done.out}{more}")
+        report = done.out / "share/tensorop/report.html"
+        if report.is_file():  # a model's choice leaves no run to report
+            line(f"report: {report}")
+        line(f"next: {paths.command('bench', done.out, plugins=plugins)} compares it with a baseline")
 
 
 def show_bench(bench: Bench) -> None:
@@ -71,7 +71,8 @@ def show_scaling(found: Sequence[Bench]) -> None:
     if len(found) < 2:
         return
     first, *others = found
-    rows = table(f"times as fast as with {first.threads}", ("threads", "dtype"), ("this library", *first.baselines))
+    title = f"speedup over {first.threads} thread{'s' if first.threads > 1 else ''}"
+    rows = table(title, ("threads", "dtype"), ("this library", *first.baselines))
     for dtype in first.dtypes:
         means = [mean_gains(found, dtype, who) for who in ("", *first.baselines)]
         for count in (other.threads for other in others):
@@ -85,7 +86,8 @@ def bench_table(bench: Bench) -> Table:
     threads = str(bench.machine.get("device", threads))
     peaks = any(row.peak_share is not None for row in bench.rows)
     numbers = (bench.unit, *(["of peak"] if peaks else []))
-    rows = table(f"{bench.platform}, {threads}: times as fast as", ("shape", "dtype", "layout"), numbers)
+    title = f"{bench.platform}, {threads}: speed of this library, and its ratio to each baseline (above 1: faster)"
+    rows = table(title, ("shape", "dtype", "layout"), numbers)
     rows.columns[0].no_wrap = True
     columns = [(name, vlen) for name in bench.baselines for vlen in bench.vlens or (0,)]
     for name, vlen in columns:
@@ -143,9 +145,9 @@ def bench_notes(bench: Bench) -> list[str]:
         lines.append(
             f"modelled cycles: board model {bench.model['name']} version {bench.model['version']}, {state}; "
             + (
-                "intervals span its assumed constants"
+                "intervals cover the range of its assumed constants"
                 if bench.model.get("interval")
-                else "its best fit, without intervals"
+                else "best fit, without intervals"
             )
         )
         lines += [
@@ -166,20 +168,20 @@ def bench_notes(bench: Bench) -> list[str]:
         )
         if bench.threads > 1 and machine["load"] > machine["cores"] + 0.5:  # the measured threads are part of it
             lines.append(
-                f"busy: {machine['load']:.1f} processes competed for {machine['cores']} cores, who got them is part of "
-                f"what {bench.threads} threads took; measure on a quiet machine"
+                f"busy: {machine['load']:.1f} processes shared {machine['cores']} cores, which distorts the times of "
+                f"{bench.threads} threads; measure again on an idle machine"
             )
     if any(row.noisy for row in bench.rows):
         lines.append(
-            "noisy: the baseline drifted by more than 10 % in each of three windows; measure on a quiet machine"
+            "noisy: the baseline drifted by more than 10 % in each of three tries; measure again on an idle machine"
         )
     for name, one in bench.lowest().items():
         count = sum(m.baseline == name for m in bench.everything())
-        lines.append(f"lowest of all {count} ratios to {name}: {one.ratio.value:.2f} at {one}")
+        lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
     for name, info in bench.baselines.items():
         lines.append(f"{name} {info.version}: {info.config}")
         lines += [f"{name}, {remark}" for remark in info.remarks]
-    lines += [f"absent: {name}: {why}" for name, why in bench.absent.items()]
+    lines += [f"not measured: {name}: {why}" for name, why in bench.absent.items()]
     return lines
 
 
@@ -201,8 +203,8 @@ def verdict_line(verdict: Verdict) -> str:
     if not verdict.ok:
         return f"{head}FAILED ({verdict.outcome.kind.value}): {verdict.outcome.message}"
     if not verdict.cases:
-        return f"{head}not verified: the operator names no calls for it (`thread_grid` of its reference.py)"
-    return f"{head}{verdict.cases} cases passed, worst error {verdict.worst:.2f} of its bound, seed {verdict.seed}"
+        return f"{head}not verified: the operator defines no calls for it (`thread_grid` in its reference.py)"
+    return f"{head}{verdict.cases} calls passed, largest error {verdict.worst:.0%} of its bound, seed {verdict.seed}"
 
 
 def show_controls(results: Iterable[ControlResult]) -> None:
@@ -210,14 +212,14 @@ def show_controls(results: Iterable[ControlResult]) -> None:
     found = list(results)
     refused = [r for r in found if not r.outcome.ok]
     names = ", ".join(dict.fromkeys(r.name for r in refused))
-    honest = f"{len(found) - len(refused)} honest passed"
-    found_text = f"{len(refused)} refused ({names}), {honest}" if refused else f"no faulty kernel was tried, {honest}"
-    line(f"negative controls: {found_text}")
+    passed = f"{len(found) - len(refused)} correct accepted"
+    rejected = f"{len(refused)} known-wrong kernels rejected ({names})" if refused else "no known-wrong kernel was run"
+    line(f"negative controls: {rejected}, {passed}")
 
 
 def show_health(health: Health) -> None:
     """The doctor's table, then the self-test."""
-    pieces = table(None, ("", "piece", "version", "what for", "how to get it"))
+    pieces = table(None, ("", "component", "version", "used for", "how to get it"))
     for piece in health.pieces:
         bad = piece.status != "ok"
         style = "" if not bad else "yellow" if piece.optional else "red"
@@ -228,7 +230,7 @@ def show_health(health: Health) -> None:
     for step in health.steps:
         line(f"{'ok     ' if step.ok else 'FAILED '} {step.name}: {step.detail}", "" if step.ok else "red")
     for complaint in health.complaints:
-        line(f"figures taken now would be doubtful: {complaint}", "yellow")
+        line(f"timings taken now would be unreliable: {complaint}", "yellow")
     for remark in health.plugins:
         line(f"plug-ins: {remark}", "yellow")
 
@@ -258,13 +260,13 @@ def card_lines(card: Mapping[str, object]) -> list[str]:
 def _winners_lines(dtype: str, winners: DtypeRecord) -> list[str]:
     several, modelled = "by_vlen" in winners, "tree" not in winners and "by_vlen" not in winners
     trees = () if modelled else trees_of(winners)
-    regret = ", chosen at run time by a model" if modelled else "" if several else f", {_regret(trees[0])}"
+    regret = ", chosen at run time by a cost model" if modelled else "" if several else f", {_regret(trees[0])}"
     lines = [f"{dtype}: {len(winners['variants'])} variants{regret}"]
     for number, variant in enumerate(winners["variants"]):
         point = " ".join(f"{k}={v}" for k, v in variant["point"].items())
         vlens = variant.get("specialisations", ())
-        also = f", also written for VLEN {' '.join(map(str, vlens))}" if vlens else ""
-        text = f", text {variant['text']}" if "text" in variant else ""
+        also = f", with specialised code for VLEN {' '.join(map(str, vlens))}" if vlens else ""
+        text = f", source {variant['text']}" if "text" in variant else ""
         lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{also}{text}")
     for tree in trees:
         lines += [f"    VLEN {tree.vlen}, {_regret(tree)}"] if several else []
@@ -274,7 +276,7 @@ def _winners_lines(dtype: str, winners: DtypeRecord) -> list[str]:
 
 def _regret(tree: Tree) -> str:
     known = tree.regret
-    return "dispatch regret not known" if known is None else f"dispatch regret on shapes left out {known:.2%}"
+    return "dispatch loss unknown" if known is None else f"dispatch loss on held-out shapes {known:.2%}"
 
 
 def _tree_lines(node: Leaf | Split, depth: int) -> list[str]:

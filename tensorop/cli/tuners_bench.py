@@ -21,27 +21,32 @@ from tensorop.space import strategy
 )
 def bench(
     tuners: Annotated[
-        tuple[str, ...], Option("May be given several times; by default all.", "NAME", multiple=True, name="tuner")
+        tuple[str, ...],
+        Option("Compare this tuner. You may repeat it.", "NAME", "grid", multiple=True, name="tuner", shown="all"),
     ] = (),
     spaces: Annotated[
         tuple[Path, ...],
         Option(
-            "A recorded space; may be given several times. By default those that are shipped.",
+            "Search this recorded space. You may repeat it.",
+            "FILE",
+            "my-space.jsonl.gz",
             must_be="file",
             multiple=True,
             name="space",
+            shown="those that are shipped",
         ),
     ] = (),
-    seeds: Annotated[int, Option("Searches of each.", least=2)] = replay.SEEDS,
+    seeds: Annotated[int, Option("Run N searches per tuner and space.", "N", "10", least=2)] = replay.SEEDS,
     jobs: Jobs = 2,
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Replay recorded spaces and count the trials until a configuration is within 5 % and 1 % of the best.
+    """Compare search strategies on recorded search spaces.
 
-    The table has the median over the seeds with a 95 % bootstrap interval, and the time that `ask` and `tell` take. It
-    also has the speedup over random search: a geometric mean over the spaces where random search needs 30 trials or
-    more.
+    The command counts the trials until a search finds a configuration within 5 % and within 1 % of the best. The
+    tables show the median over the seeds with a 95 % bootstrap interval, and how many times fewer trials that is than
+    with random search. That factor is the geometric mean over spaces where random search needs 30 trials or more. The
+    last column is the time that the tuner itself takes per trial.
     """
     found = replay.compare(
         tuners or strategy.names(plugins),
@@ -55,15 +60,15 @@ def bench(
         screen.echo_json(found.to_json())
         return
     for near in found.hard:
-        numbers = (*found.spaces, "fewer than random", "ask + tell, ms")
-        table = tables.table(f"trials to {near} of the best", ["tuner"], numbers)
+        numbers = (*found.spaces, "fewer than random", "tuner's own time, ms")
+        table = tables.table(f"trials until within {near} of the best", ["tuner"], numbers)
         for row in found.rows:
             each = (_figure(row.trials[space][near], ".0f") for space in found.spaces)
             took = "" if row.ask_ms is None else f"{row.ask_ms:.1f}"
             table.add_row(row.tuner, *each, _figure(row.over[near], ".2f"), took)
         tables.console().print(table)
         names = ", ".join(found.hard[near]) or "none"
-        tables.line(f"the mean is over spaces where chance needs {replay.HARD} trials or more: {names}\n")
+        tables.line(f"'fewer than random' is over spaces where random search needs {replay.HARD} trials: {names}\n")
 
 
 def _figure(interval: Span | None, form: str) -> str:

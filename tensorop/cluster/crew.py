@@ -43,8 +43,8 @@ OVERDUE_S = 300.0  # beyond twice the limit of a trial, for one of a batch to en
 PROBE_S = 2.0  # for a look at who answers in a scheduler's place
 LOOK_S = 0.5  # between looks at who is there
 HINT = (
-    "docs/how-to/distribute-trials.md says how to start a scheduler and its workers; "
-    "the same command goes on where it stopped, also "
+    "docs/how-to/distribute-trials.md shows how to start a scheduler and workers; "
+    "run the same command again to resume, also "
     "without --workers"
 )
 # for a scheduler or a worker, before its first task: Dask's HTTP server closes its port
@@ -57,9 +57,9 @@ def check(job: Job, target: Target) -> None:
     """Raises UsageError where the job cannot have the workers that it asks for."""
     if _count(job.workers) >= 0 and not target.side_by_side:
         raise UsageError(
-            f"--workers {job.workers}: trials for {target.platform.name} stay on one machine, for the backend "
-            f"'{target.name}' gives figures of that machine's clock, or none",
-            hint="leave --workers out; --jobs builds side by side",
+            f"--workers does not work with platform '{target.platform.name}': its kernels are timed on one machine, "
+            "and timings from several machines are not comparable",
+            hint="use --jobs to build in parallel, or a simulated platform such as rvv",
         )
 
 
@@ -73,7 +73,7 @@ def crew(job: Job) -> Iterator[Workers]:
         import distributed
     except ImportError:
         raise MissingTool(
-            "--workers needs Dask, which is not installed", hint="pip install 'tensorop-tuner[cluster]'"
+            "--workers needs Dask, which is not installed", hint="pip install distributed cryptography"
         ) from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it comes to is said here
     with contextlib.ExitStack() as until:
@@ -130,18 +130,18 @@ def _instead(address: str) -> str:
     except OSError as error:
         return error.strerror or str(error)
     if reply.startswith(b"HTTP/"):
-        return "an HTTP server does; a scheduler's own port is 8786 by default, that of its web page is 8787"
+        return "an HTTP server answers; a scheduler listens on port 8786 by default, and 8787 is its web page"
     if b"pickle-protocol" in reply:
-        return "it speaks without TLS, so its address begins with tcp://" if tls else ""
+        return "it does not use TLS, so its address must begin with tcp://" if tls else ""
     if reply and not reply.startswith(b"\x15\x03"):  # an alert of TLS
-        return f"who listens there says {reply[:40]!r}, which is no scheduler's greeting"
+        return f"another program answers there: {reply[:40]!r}"
     anybody = ssl.create_default_context()
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     try:
         with socket.create_connection(at, timeout=PROBE_S) as way, anybody.wrap_socket(way):
-            return "" if tls else "who listens there speaks TLS; a scheduler's address begins with tls:// then"
+            return "" if tls else "the program there uses TLS, so the address must begin with tls://"
     except OSError:
-        return f"who listens there takes the connection and says nothing within {PROBE_S:g} s"
+        return f"the program there accepts the connection but does not answer within {PROBE_S:g} s"
 
 
 def _count(wish: str) -> int:
@@ -156,7 +156,7 @@ def _count(wish: str) -> int:
     if not 1 <= int(wish) <= MOST:
         raise UsageError(
             f"--workers {wish}: expected 1 to {MOST} processes",
-            hint="leave it out to carry trials out in this process",
+            hint="remove --workers to run the trials in this process",
         )
     return int(wish)
 
@@ -237,10 +237,10 @@ class Workers:
         self.batch = self._job.batch or max(1, sum(self._there.get(address, 0) for address in admitted))
         for address, (why, _) in sorted(self._shown.items()):
             if why:
-                yield f"the worker {address} is not admitted: {why}"
+                yield f"worker {address} is rejected: {why}"
         for address in sorted(self._asked.keys() - self._shown.keys()):
-            yield f"the worker {address} has not shown its papers within {PATIENCE_S:g} s; the search begins without it"
-        yield f"workers admitted: {len(admitted)}; trials asked for at once (--batch): {self.batch}"
+            yield f"worker {address} has not described itself within {PATIENCE_S:g} s; the search starts without it"
+        yield f"workers accepted: {len(admitted)}; candidates per round (--batch): {self.batch}"
 
     def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult, None, None]:
         """What each trial comes to, in their order."""
@@ -287,7 +287,7 @@ class Workers:
         found = [address for address, keys in at_work.items() if hung.keys() & set(keys)]
         why = f"it ended no trial within {seconds:.0f} s"
         for address in found:
-            log.warning("the worker %s gets no further trials: %s", address, why)
+            log.warning("worker %s gets no more trials: %s", address, why)
             self._shown[address] = why, why
         if not found:
             raise JobError(f"--workers {self._job.workers}: no trial came back within {seconds:.0f} s", hint=HINT)
@@ -313,7 +313,7 @@ class Workers:
                 if time.monotonic() > end:
                     message = (str(error) or type(error).__name__).splitlines()[0]
                     raise JobError(
-                        f"--workers {self._job.workers}: no Dask scheduler answers: {message}", hint=HINT
+                        f"--workers {self._job.workers}: no Dask scheduler answers there: {message}", hint=HINT
                     ) from None
             waiting.pause(LOOK_S)
         self._met = time.monotonic()
@@ -324,7 +324,7 @@ class Workers:
         try:
             self._there = waiting.within(ANSWER_S, self._client.nthreads)
         except TimeoutError as error:
-            raise ConnectionError("the scheduler says nothing") from error
+            raise ConnectionError("the scheduler does not answer") from error
         there = self._there.keys()
         for address in self._asked.keys() - there:
             del self._asked[address]
@@ -336,15 +336,15 @@ class Workers:
             if future.done():
                 self._shown[address] = self._read(future)
             elif time.monotonic() - since > PAPERS_S:
-                self._shown[address] = f"it has not shown its papers within {PAPERS_S:g} s", ""
+                self._shown[address] = f"it has not described itself within {PAPERS_S:g} s", ""
         able = {address for address in self._shown if not self._why(address, untrusted)}
         if able or there - self._shown.keys():
             self._met = time.monotonic()
         elif time.monotonic() - self._met > PATIENCE_S or (there and not self.batch):
             whys = [f"{address}: {self._why(address, untrusted)}" for address in sorted(there)]
-            reason = "; ".join(whys) or f"none came within {PATIENCE_S:g} s"
+            reason = "; ".join(whys) or f"none connected within {PATIENCE_S:g} s"
             jail = " for a model's kernels" if untrusted else ""
-            raise JobError(f"--workers {self._job.workers}: no worker is admitted{jail}: {reason}", hint=HINT)
+            raise JobError(f"--workers {self._job.workers}: no worker is usable{jail}: {reason}", hint=HINT)
         return able
 
     def _why(self, address: str, untrusted: bool) -> str:
@@ -357,7 +357,7 @@ class Workers:
             return found.unlike(self._mine), "; ".join(found.lacks)
         except Exception as error:  # another version of tensorop, or none
             message = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"
-            return f"it cannot be asked: {message}"[:300], ""
+            return f"it cannot describe itself: {message}"[:300], ""
 
     def _submit(self, to: Collection[str], call: Callable[..., object], *args: object) -> Future:
         return self._client.submit(call, *args, workers=list(to), allow_other_workers=False, pure=False)

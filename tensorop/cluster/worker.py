@@ -64,9 +64,9 @@ def trial(job: Job, run: StageRun, one: Trial, limit: Limit) -> TrialResult:
     try:
         return carry_out(_evaluator(job, run), one, limit)
     except (OSError, children.Cancelled) as error:
-        raise JobError(f"the worker {_here().address} gave up: {error or 'it is ending'}") from None
+        raise JobError(f"worker {_here().address} stopped: {error or 'it is shutting down'}") from None
     except JobError as error:
-        raise JobError(f"the worker {_here().address}: {error.message}", hint=error.hint) from None
+        raise JobError(f"worker {_here().address}: {error.message}", hint=error.hint) from None
 
 
 def _here() -> Worker:

@@ -7,27 +7,27 @@ from collections.abc import Mapping
 from tensorop.model.trial import Kind
 
 PASSED = (
-    "put it, as a template, into DIR/templates/{operator}/kernels/{name}.c.j2 (a C file's is written by --template) "
-    "and let a search find its numbers: tensorop {operator} {plugins} --platform {platform} --dtype {dtype}"
+    "save the template as DIR/templates/{operator}/kernels/{name}.c.j2 (for a C file, --template writes it), and tune "
+    "its parameters: tensorop {operator} {plugins} --platform {platform} --dtype {dtype}"
 )
 
 FAILED: Mapping[Kind, str] = {
-    Kind.REFUSED: "change what the message names; the guard is its first word, and docs/reference/template.md lists "
-    "what a kernel may say (primitives: tensorop primitives show SET)",
-    Kind.RENDER: "correct the template where the message says; it is rendered for every tile from 1 x 1 on",
-    Kind.COMPILE: "correct the C by the compiler's messages in the log; a primitive's types are in `tensorop "
+    Kind.REFUSED: "change what the message names (its first word is the guard); "
+    "docs/reference/template.md lists what a kernel "
+    "may contain (for primitives: tensorop primitives show SET)",
+    Kind.RENDER: "fix the template at the place in the message; it is rendered for every tile, from 1 x 1 up",
+    Kind.COMPILE: "fix the C as the compiler's messages in the log say; for the types of primitives see `tensorop "
     "primitives show SET`",
-    Kind.OBJECT: "take out what made the compiler emit it: a kernel's object has code and constants alone, and calls "
+    Kind.OBJECT: "remove what made the compiler emit this: a kernel's object has only code and constants, and calls "
     "nothing but memcpy, memset and memmove (docs/explanation/security.md)",
-    Kind.TIMEOUT: "look for a loop that does not end, at k = 0 and in partial tiles too; for a slow machine or a very "
-    "slow kernel give --timeout a longer time",
-    Kind.CRASH: "look for an index or a pointer that leaves its operand; the case in the message is the first that "
-    "does",
-    Kind.ILLEGAL: "take out the instruction that {platform} lacks, or judge it for a platform that has it",
-    Kind.GUARD: "the case in the message reads or writes beyond an operand: look at the last row, column and step of k",
-    Kind.WRONG: "the case in the message is the first that is wrong: look at what is particular to it (a partial tile, "
+    Kind.TIMEOUT: "look for an endless loop, also at k = 0 and in partial tiles; for a slow machine or a very "
+    "slow kernel set a longer --timeout",
+    Kind.CRASH: "look for an index or a pointer outside its operand; the case in the message is the first that crashed",
+    Kind.ILLEGAL: "remove the instruction that {platform} lacks, or use a --platform that has it",
+    Kind.GUARD: "the call in the message reads or writes outside an operand: check the last row, column and step of k",
+    Kind.WRONG: "the call in the message is the first wrong one: check what is special about it (a partial tile, "
     "a transposed operand, alpha, beta = 0, k = 0, NaN)",
-    Kind.IMPOSSIBLE: "a call that does all its work cannot be so fast: look for work that is left out when it is timed",
-    Kind.NOISY: "measure again on a quiet machine; nothing is wrong with the kernel so far",
-    Kind.LOST: "run the same command again: the target went away, which says nothing of the kernel",
+    Kind.IMPOSSIBLE: "no complete call can be so fast: look for work that is skipped while it is timed",
+    Kind.NOISY: "measure again on an idle machine; the kernel has no fault so far",
+    Kind.LOST: "run the same command again; the target was lost, which is no fault of the kernel",
 }

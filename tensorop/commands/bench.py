@@ -68,7 +68,9 @@ def compare(
     of_suite = suite_of(operator, operator.usual, target) if request.shapes is None else request.shapes
     shapes = tuple(map(tuple, of_suite))
     if not 0 <= layout < len(operator.layouts):
-        raise UsageError(f"layout {layout} does not exist: {operator.name} has {len(operator.layouts)}")
+        raise UsageError(
+            f"--layout {layout} does not exist: {operator.name} has the layouts 0 to {len(operator.layouts) - 1}"
+        )
     against = request.against or operator.against
     for name in against:
         libraries.check_known(name, own=operator.baselines)
@@ -111,9 +113,11 @@ def compare(
     absent |= unsteady
     if not rows and unsteady:
         last = list(unsteady.values())[-1]
-        raise NoFigure(f"no row could be measured: {last}", hint="try again on a quieter machine")
+        raise NoFigure(f"no shape could be measured: {last}", hint="try again on an idle machine")
     if not rows:
-        raise JobError("no row could be measured", hint="ask for dtypes and shapes the library has")
+        raise JobError(
+            "no shape could be measured with this library", hint="use dtypes and shapes that the library supports"
+        )
     return Bench(
         platform=platform.name,
         threads=threads,

@@ -47,10 +47,10 @@ def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ..
             yield from found.of(where, partial(_points, operator, platform, template, dtype))
     for platform in known:
         if platform not in hosts:
-            yield Finding(True, f"{platform.name}: its own families of kernels are read by its backend")
+            yield Finding(True, f"{platform.name}: GPU kernels: read by the backend")
     if lacking := operator_read.prompts(operator):
         files = ", ".join(file.name for file in lacking)
-        yield Finding(True, f"prompts/: without {files} `tensorop {operator.name} --author llm` is refused")
+        yield Finding(True, f"prompts/: {files} missing, so `tensorop {operator.name} --author llm` does not work")
     reached = _here(operator, hosts, runner, plugins) if found.whole else None
     if reached is not None:
         yield from _built(found, operator, *reached)
@@ -62,9 +62,9 @@ def _built(found: _Findings, operator: Operator, target: Target, dtypes: Sequenc
         built = partial(operator_built.built, operator, target, dtypes, folder)
         yield from found.of(f"{where}: candidate, adapter and product", built)
         each = partial(operator_built.each, operator, target, dtypes, folder)
-        yield from found.of(f"{where}: a candidate of each template", each)
+        yield from found.of(f"{where}: one candidate of each template", each)
     honest = partial(operator_built.honest, operator, target, dtypes)
-    yield from found.of(f"{where}: an honest control", honest)
+    yield from found.of(f"{where}: a control that must pass", honest)
 
 
 @dataclass
@@ -109,4 +109,4 @@ def _points(operator: Operator, platform: Platform, template: KernelTemplate, dt
         return f"not for this platform (lacks {', '.join(missing)})"
     operator_read.expressions(operator, platform, template, dtype)
     space = instantiate.micro_space(platform, template, dtype)
-    return f"{space.size} legal points of {space.product}"
+    return f"{space.size} legal configurations of {space.product}"

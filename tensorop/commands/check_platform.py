@@ -104,7 +104,7 @@ def check(
     except TensoropError as error:
         yield Line(False, "board model", str(error))
         return
-    known = "calibrated" if model.calibrated else f"not calibrated, {len(model.unknowns())} unknowns"
+    known = "calibrated" if model.calibrated else f"not calibrated, {len(model.unknowns())} assumed constants"
     yield Line(True, "board model", f"{model.name} version {model.version}, {known}; {caches_of(platform)}")
     vlen = platform.vlens[0]
     benches = microbench.prepare(platform, vlen, only)
@@ -145,11 +145,11 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
             yield Line(False, about, str(error))
             return
         if wrong:
-            yield Line(False, about, f"a candidate fails there: {wrong}")
+            yield Line(False, about, f"a test program fails: {wrong}")
         elif int(found) != vlen:
-            yield Line(False, about, f"the core has {found} bits")
+            yield Line(False, about, f"the core has VLEN {found}")
         else:
-            yield Line(True, about, f"a candidate runs on {target.name}")
+            yield Line(True, about, f"a test program runs on {target.name}")
 
 
 def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
@@ -168,7 +168,8 @@ def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
         for point in given:
             yield _beside(found, point, ghz, vlen)
     for asked in under.questions():
-        message = f"{span(asked.under)}, {span(asked.usual)} without; {asked.under.benchmark.name} on a board tells"
+        message = f"{span(asked.under)}, {span(asked.usual)} without it; measure {asked.under.benchmark.name} on a "
+        "board to decide"
         yield Line(True, f"alternative '{asked.alternative}'", message, note=True)
     yield from _order(points, choices, {b.benchmark.name: b for b in under.benches})
 
@@ -183,7 +184,7 @@ def _beside(found: Modelled, point: MicrobenchPoint, clock_ghz: float, vlen: int
     as_given = f" ({point.value:g} {point.unit})" if point.unit != "cycles" else ""
     loose = point.kind == "loose"
     part = loose and found.high < cycles
-    where = "inside" if inside else "less, as a part of it may" if part else "outside"
+    where = "inside" if inside else "less, as a part of it may be" if part else "outside"
     remark = ", of something larger" if loose else ""
     message = f"{span(found)}, published {cycles:.2f}{as_given}, {where}{remark}; {point.source}"
     return Line(inside or loose, found.benchmark.name, message, note=loose)

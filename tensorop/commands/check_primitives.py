@@ -79,7 +79,9 @@ def check(
         yield PrimitiveResult(False, name, where.name, f"not run: this machine lacks {', '.join(missing)}")
         return
     if spec.collectives:
-        yield PrimitiveResult(False, name, where.name, "not run here: on a GPU benchmarks/cuda/primitives.py does")
+        yield PrimitiveResult(
+            False, name, where.name, "not run here; on a GPU machine, run benchmarks/cuda/primitives.py"
+        )
         return
     for dtype in dtypes or tuple(spec.types):
         for chosen in combinations(spec.settings):
@@ -87,7 +89,7 @@ def check(
             at = " ".join([dtype, *(f"{k}={v}" for k, v in chosen.items())])
             if lacking := [w for w in primitive_program.NEEDED if w not in resolved.by_name]:
                 yield PrimitiveResult(
-                    False, name, at, f"lacks {', '.join(lacking)}, through which the other primitives are seen"
+                    False, name, at, f"lacks {', '.join(lacking)}, which the check of the other primitives needs"
                 )
                 continue
             yield from _check_built(name, where, resolved, at, tuple(vlens or where.verify_vlens), plugins)
@@ -99,7 +101,7 @@ def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     users = [p for p in loaded if p.primitives[0].name == name]
     users = users or [p for p in loaded if name in (one.name for one in p.primitives)]
     if not users:
-        raise SpecError(f"no platform has the primitive set '{name}', so it is unknown what to compile it for")
+        raise SpecError(f"no platform file uses the primitive set '{name}', so there is no target to compile it for")
     return min(users, key=lambda p: (len(p.lineage), p.name))
 
 
@@ -171,7 +173,7 @@ def execute(
         at += size * kind.size
     end = None
     if len(ended.stdout) >= 8 and (own := int.from_bytes(ended.stdout[:8], "little")) != lanes:
-        return PrimitiveRun(resolved, vlen, todo, (), f"a vector has {own} elements, {lanes} were expected")
+        return PrimitiveRun(resolved, vlen, todo, (), f"a vector has {own} elements; expected {lanes}")
     if ended.timed_out:
         end = f"did not end within {_TIMEOUT_S:g} s"
     elif ended.status < 0 or ended.status > 128:
@@ -198,7 +200,7 @@ def complaints(run: PrimitiveRun, meanings: Mapping[str, str] | None = None) -> 
         wrong = difference(case, answer, meaning, run.primitives.formats)
         if wrong:
             settled.add(primitive.name)
-            yield primitive.name, f"{primitive.name} does not mean {meaning}: {wrong} ({_shown(case)})"
+            yield primitive.name, f"{primitive.name} differs from its meaning {meaning}: {wrong} ({_shown(case)})"
     if run.end is not None and meanings is None:
         case = run.cases[len(run.answers)]
         yield case.entry.primitive.name, f"{case.entry.primitive.name} {run.end} ({_shown(case)})"
@@ -214,7 +216,9 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
     if primitive.returns == "none" or wanted is None:
         untouched = next(iter(case.arrays.values()))[0].tobytes() == answer.tobytes() if case.arrays else True
         return (
-            None if primitive.returns == "none" and wanted is None and untouched else "it changes something, or should"
+            None
+            if primitive.returns == "none" and wanted is None and untouched
+            else "memory was changed, or should have been"
         )
     _require_kind(primitive.name, primitive.returns, wanted)
     if primitive.returns == "pred":
@@ -222,14 +226,14 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
         count = int(active.sum())
         if (active[:count] != 1).any():
             return f"lanes {np.flatnonzero(active).tolist()} are active"
-        return None if count == wanted else f"{count} lanes are active, not {wanted}"
+        return None if count == wanted else f"{count} lanes are active; expected {wanted}"
     expected = np.atleast_1d(np.asarray(wanted, dtype=object))
     if primitive.returns == "memory":
         return _memory(case, answer, expected, formats)
     if primitive.returns == "elem" and expected.size != 1:
-        return f"an element is expected, the meaning has {expected.size}"
+        return f"expected one element; its meaning gives {expected.size}"
     if expected.size > answer.size:
-        return f"{expected.size} lanes are meant, a vector has {answer.size}"
+        return f"its meaning gives {expected.size} lanes; a vector has {answer.size}"
     name = formats.answer(primitive)
     number, got = NUMBERS[name], NUMBERS[name].decoded(answer)
     wanted_lanes = [Exact.of(want).rounded(name) for want in expected]
@@ -244,20 +248,20 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
         allowed = operations * (number.unit * scale + number.tiny) if scales and math.isfinite(scale) else 0.0
         # an intermediate result may overflow
         if not math.isinf(scale) and not _same(float(got[i]), wanted_lanes[i], allowed):
-            return f"lane {i}: {float(got[i])!r}, not {wanted_lanes[i]!r}"
+            return f"lane {i} is {float(got[i])!r}; expected {wanted_lanes[i]!r}"
     return None
 
 
 def _require_kind(name: str, returns: str, wanted: object) -> None:
     """Raises SpecError for a meaning of another kind than its primitive's result."""
     if returns == "pred":
-        right, what = isinstance(wanted, int | np.integer), "how many lanes are active"
+        right, what = isinstance(wanted, int | np.integer), "a number of active lanes"
     else:
         values = np.asarray(wanted, dtype=object)
         right = values.ndim <= 2 and all(isinstance(x, Exact | int | float | np.integer) for x in values.flat)
         what = "numbers"
     if not right:
-        raise SpecError(f"primitive '{name}': its meaning gives no {what}, got {wanted!r:.80}")
+        raise SpecError(f"primitive '{name}': its meaning must evaluate to {what}; got {wanted!r:.80}")
 
 
 def _memory(case: PrimitiveCase, answer: Array, expected: Objects, formats: Formats) -> str | None:
@@ -270,11 +274,11 @@ def _memory(case: PrimitiveCase, answer: Array, expected: Objects, formats: Form
     for index, want in np.ndenumerate(expected):
         at = start + (index[0] * row + index[1] if len(index) == 2 else index[0])
         if at >= len(after):
-            return f"element {index} is meant to be written, beyond the array"
+            return f"its meaning writes element {index}, which is outside the array"
         after[at] = Exact.of(want).rounded(number)
     for i, want in enumerate(after):
         if not _same(float(got[i]), want, 0.0):
-            return f"element {i - start} of {name}: {float(got[i])!r}, not {want!r}"
+            return f"element {i - start} of {name} is {float(got[i])!r}; expected {want!r}"
     return None
 
 

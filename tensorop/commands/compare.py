@@ -118,8 +118,8 @@ def compare(old: Bench, new: Bench, threshold: float, origin: str) -> Comparison
     common = [place for place in now if place in then]
     if not common:
         raise UsageError(
-            f"{origin}: none of its {len(then)} results is of a shape, dtype and layout measured now",
-            hint="give --shapes, --dtype and --layout as they were then",
+            f"{origin} has {len(then)} results, and none has a shape, dtype and layout that was measured now",
+            hint="use the same --shapes, --dtype and --layout as for the old result",
         )
     cpus = [str(one.machine.get("cpu", "")) or "unknown" for one in (old, new)]
     another = old.model is None and cpus[0] != cpus[1]
@@ -132,7 +132,7 @@ def compare(old: Bench, new: Bench, threshold: float, origin: str) -> Comparison
         changes=tuple(_change(place, then[place], now[place], threshold) for place in common),
         gone=tuple(place for place in then if place not in now),
         added=tuple(place for place in now if place not in then),
-        notes=(f"measured on another CPU: then {cpus[0]}, now {cpus[1]}",) if another else (),
+        notes=(f"the CPUs differ: {cpus[0]} (old) and {cpus[1]} (new)",) if another else (),
     )
 
 
@@ -150,7 +150,7 @@ def check(old: Bench, origin: str, platform: str, unit: str, model: tuple[str, i
         if then != now:
             raise UsageError(
                 f"{origin}: key '{key}': expected {now}, got {then}",
-                hint="only figures of the same platform, unit, threads and model version can be compared",
+                hint="both results must have the same platform, unit, threads and model version",
             )
 
 

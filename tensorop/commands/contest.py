@@ -142,10 +142,10 @@ class Contest:
         if judged.ok:
             return
         width = f" at {self.target.label(vlen)}" if vlen and len(self.target.vlens) > 1 else ""
-        fault = "speed is impossible" if judged.kind is Kind.IMPOSSIBLE else "result is wrong"
+        fault = "is faster than possible" if judged.kind is Kind.IMPOSSIBLE else "computes a wrong result"
         raise JobError(
-            f"{self.ours.path} has no figure, since its {fault}{width}: {judged.message or judged.kind.value}",
-            hint="tensorop verify LIB shows more",
+            f"benchmark rejected: {self.ours.path} {fault}{width}: {judged.message or judged.kind.value}",
+            hint=f"run `tensorop verify {self.ours.path}`",
         )
 
     def leave_out(self, baseline: LibraryUnderTest, problem: Problem, why: Outcome, vlen: int = 0) -> None:

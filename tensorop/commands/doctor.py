@@ -21,8 +21,8 @@ from tensorop.specs import leftovers, platforms
 from tensorop.target import Target
 
 _SEES_ALL = (
-    "this kernel has neither user namespaces nor Landlock, so the compiler could read files of this machine; the gate "
-    "of C and the list of what was read are all that stands before it"
+    "this kernel has neither user namespaces nor Landlock, so the compiler could read files of this machine; only the "
+    "C gate and the list of files that were read protect them"
 )
 
 
@@ -72,7 +72,7 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
     found = tuple(check.pieces(wanted, features=features))
     # The self-test would fetch what is missing; a doctor only looks.
     lacking = [p.name for p in found if p.status != "ok" and not p.optional and p.purpose != check.PYTHON_PACKAGE]
-    left_out = SelfTest("self-test", False, f"left out for want of {', '.join(lacking)}")
+    left_out = SelfTest("self-test", False, f"skipped, since {', '.join(lacking)} is missing")
     return Health(
         platform=resolved.name if platform else "",
         pieces=found,
@@ -85,7 +85,7 @@ def doctor(platform: str | None = None, runner: str | None = None, *, plugins: t
 def _self_test(platform: Platform, runner: str | None, plugins: tuple[Path, ...]) -> Iterator[SelfTest]:
     try:
         target = backends.reach(platform, runner, plugins)
-        unmeasured = "" if target.measures else "; nothing is measured or tried there, products say so"
+        unmeasured = "" if target.measures else "; nothing runs or is measured there"
         yield SelfTest("reach", True, f"{target.platform.name} by {target.name}{unmeasured}")
         if not target.measures:
             return
@@ -109,7 +109,7 @@ def _execute(target: Target, program: Path, vlen: int) -> Iterator[SelfTest]:
     hello = session.hello(target.runner, program, guest=guest)
     at = f" at {target.label(vlen)}" if len(target.vlens) > 1 else ""
     wrong = programs.sample_fault(target.runner, program, guest)
-    yield SelfTest(f"run{at}", not wrong, wrong or "; ".join(target.weaknesses(hello)) or "in a closed jail")
+    yield SelfTest(f"run{at}", not wrong, wrong or "; ".join(target.weaknesses(hello)) or "sandboxed")
     if target.assumed is None:
         return
     counted = target.measure(MeasureRequest(program, [programs.SAMPLE_CALL], purpose=Purpose.CHOICE, vlen=vlen))

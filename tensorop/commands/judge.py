@@ -152,11 +152,11 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
     measured = tuple(problems.of(operator, dtype, shape) for shape in of.shapes or (usual,))
     target = reach(of.platform, of.runner, of.plugins)
     if target.simulated:
-        raise UsageError(f"--runner {target.name} simulates costs: it judges nothing", hint="leave --runner out")
+        raise UsageError(f"--runner {target.name} is a dry run and cannot check a kernel", hint="remove --runner")
     problems.require_affordable(operator, (dtype,), of.shapes, target.budgets.flops_per_s, len(target.vlens))
-    tell(f"jail: may untrusted code run on {target.platform.name}?")
+    tell(f"sandbox: checking that {target.platform.name} can run untrusted code")
     remark = confinement.confined(target, f"{of.file} is untrusted code", of.unsafe)
-    tell("negative controls: each must be refused")
+    tell("negative controls: verification must reject known-wrong kernels")
     shown = controls.ControlRun(operator, target.platform, target.runner, of.seed).run((dtype,), of.jobs)
     passed = Outcome(Kind.OK, "measure")
     ruling = Ruling(of, template, target.measured_by, shown, passed, (remark,) if remark else ())
@@ -197,7 +197,7 @@ def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Kern
         raise SpecError(
             f"{file}: key 'tunables': expected {' and '.join(lacking)} among them, "
             f"got {', '.join(template.tunables) or 'none'}",
-            hint=f"a tile of one size has one value each, e.g. {lacking[0]}: [4] "
+            hint=f"for a tile of one fixed size give each one value, e.g. {lacking[0]}: [4]  "
             "(docs/how-to/write-a-kernel-template.md)",
         )
     return template
@@ -212,13 +212,13 @@ def template_text(file: Path, operator: Operator) -> str:
         )
     try:
         if not file.is_file():
-            what = "not a file" if file.exists() else "there is no such file"
-            raise UsageError(f"{file}: {what}", hint=f"give a kernel template (*{TEMPLATE_SUFFIX}) or a C file")
+            what = "it is not a file" if file.exists() else "the file does not exist"
+            raise UsageError(f"{file}: {what}", hint=f"pass a kernel template (*{TEMPLATE_SUFFIX}) or a C file")
         if (size := file.stat().st_size) > 4 * MAX_TEXT:
-            raise SpecError(f"{file}: {size} bytes; a kernel has at most {MAX_TEXT} characters")
+            raise SpecError(f"{file} is too large: {size} bytes; a kernel has at most {MAX_TEXT} characters")
         text = files.text(file, 4 * MAX_TEXT)
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="give a file you may read") from None
+        raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="check its permissions") from None
     return c_file.template_text(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text
 
 
@@ -234,7 +234,9 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
     try:
         space = instantiate.blocking_space(operator, platform, Kernel(template, dtype, point))
     except JobError as error:
-        return Configuration(point, Outcome(Kind.REFUSED, "author", f"no blocking fits its tile: {error.message}"))
+        return Configuration(
+            point, Outcome(Kind.REFUSED, "author", f"no blocking fits the tile of this configuration: {error.message}")
+        )
     nearest = seeds.around(prior.blocking(operator, platform, Kernel(template, dtype, point)), space)[0]
     variant = Variant(Kernel(template, dtype, point), nearest)
     figures: list[Figure] = []

@@ -31,7 +31,7 @@ _THREADS = {
 }
 _NONE: Mapping[str, str] = MappingProxyType({})
 ALONE = "none"  # what an operator's own baseline is over that needs no library
-_AGAIN = "make the product again"
+_AGAIN = "build the product again"
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
@@ -101,7 +101,9 @@ def _facts(library: Path) -> building.LibraryFacts:
     except OSError as error:
         raise errors.JobError(f"{library} cannot be read: {error.strerror or error}", hint=_AGAIN) from None
     except Exception as error:  # whatever the reader makes of bytes that are no ELF
-        raise errors.JobError(f"{library} is no shared library: {error or type(error).__name__}", hint=_AGAIN) from None
+        raise errors.JobError(
+            f"{library} is not a shared library: {error or type(error).__name__}", hint=_AGAIN
+        ) from None
 
 
 def below(name: str, own: Mapping[str, str]) -> str:
@@ -137,7 +139,7 @@ def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, st
             lacking[name] = f"does not exist for {arch}; there is {', '.join(there)}"
     if names and len(lacking) == len(set(names)):
         raise errors.UsageError(
-            f"{', '.join(lacking)}: no such library for {arch}", hint=f"for {arch} there is {', '.join(there)}"
+            f"--against {', '.join(lacking)}: no such baseline for {arch}", hint=f"use one of {', '.join(there)}"
         )
     return lacking
 
@@ -166,11 +168,11 @@ def bring(
             return replace(found, name=name)
         if found.api != own[interface]:
             why = f"{interface} goes over {own[interface]}, which {library} has not"
-            raise errors.JobError(f"{name} does not exist: {why}")
+            raise errors.JobError(f"the baseline {name} is not available: {why}")
         return replace(found, name=name, api=interface)
     if name not in target.baselines:
         there = ", ".join(target.baselines)
-        raise errors.JobError(f"{name} does not exist for {platform.arch}", hint=f"there is {there}")
+        raise errors.JobError(f"the baseline {name} does not exist for {platform.arch}", hint=f"use one of {there}")
     brought = baseline.baseline(name, platform.arch, threads).bring(offline=offline)
     base = name.partition("@")[0]
     variables = {
@@ -247,8 +249,10 @@ def _ask(tested: LibraryUnderTest, runner: Runner, program: Path, vlen: int, dty
     ended = confined.run(runner, Launch(words, vlen or None, True, environment, needs=needs), timeout_s=60)
     if ended.status != 0:
         if (why := runner.lost(ended.status, ended.stderr)) is not None:
-            raise errors.BoardError(why, hint="run the same command again when it is back")
+            raise errors.BoardError(why, hint="run the same command again when the board is back")
         stderr = ended.stderr.strip().splitlines()
-        raise errors.JobError(f"{tested.name} cannot be loaded: {stderr[0] if stderr else f'status {ended.status}'}")
+        raise errors.JobError(
+            f"{tested.name} cannot be loaded on the target: {stderr[0] if stderr else f'status {ended.status}'}"
+        )
     lines = ended.stdout.decode(errors="replace").splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)

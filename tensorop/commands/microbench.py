@@ -109,7 +109,7 @@ def _count(
     request = MeasureRequest(bench.program, [bench.call], (Entry(_BENCH),), Purpose.CHOICE, vlen)
     found = modelled.count(runner, board, request, scenarios)
     if isinstance(found, Outcome):
-        raise JobError(f"the micro-benchmark {bench.benchmark.name} cannot be counted: {found.message}")
+        raise JobError(f"the micro-benchmark {bench.benchmark.name} failed: {found.message}")
     samples = found[0].samples
     return tuple(cycles / bench.units for cycles in samples.scenario_costs or (samples.value,))
 

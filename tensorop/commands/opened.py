@@ -19,8 +19,8 @@ from tensorop.specs import operators, platforms
 from tensorop.target import Target
 
 SHARE = Path("share") / "tensorop"
-_RESUME = "run the same `tensorop <operator>` command again; it goes on where it stopped"
-_MAKE = "make one with `tensorop <operator> --out DIR`"
+_RESUME = "its run is not finished; run the same `tensorop <operator>` command again to resume"
+_MAKE = "build one with `tensorop <operator> --out DIR`"
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Opened:
         """The library with these dtypes alone; with all where none is named. Raises UsageError for one it lacks."""
         if lacking := [dtype for dtype in dtypes if dtype not in self.dtypes]:
             raise UsageError(
-                f"{self.library} holds {', '.join(self.dtypes)}, not {', '.join(lacking)}",
-                hint="leave --dtype out, or name one of them",
+                f"{self.library} supports {', '.join(self.dtypes)}; got --dtype {', '.join(lacking)}",
+                hint="remove --dtype, or use one of the supported types",
             )
         return replace(self, dtypes=tuple(dtypes) or self.dtypes)
 
@@ -71,7 +71,7 @@ def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
     try:
         there = path.exists()
     except (OSError, ValueError) as error:  # a name that no file can have
-        raise UsageError(f"{str(path)[:200]} cannot be a product: {error!s:.100}", hint=_MAKE) from None
+        raise UsageError(f"{str(path)[:200]} cannot be the path of a product: {error!s:.100}", hint=_MAKE) from None
     if not there:
         raise UsageError(f"{path} does not exist", hint=_MAKE)
     if path.is_dir():
@@ -79,10 +79,10 @@ def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
         if not found:
             unfinished = (path / SHARE / "journal.jsonl").is_file()
             hint = _RESUME if unfinished else _MAKE
-            raise UsageError(f"{path} holds no product: lib/libtensorop_<operator>.so is absent", hint=hint)
+            raise UsageError(f"{path} contains no product: lib/libtensorop_<operator>.so is missing", hint=hint)
         return path, found
     if not path.is_file():
-        raise UsageError(f"{path} is neither a folder nor a regular file", hint=_MAKE)
+        raise UsageError(f"{path} must be a folder or a regular file", hint=_MAKE)
     root = path.resolve().parent.parent
     return (root if (root / SHARE / "manifest.json").is_file() else None), [path]
 
@@ -92,7 +92,10 @@ def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:
     found = open_each(path, plugins)
     if len(found) > 1:
         names = ", ".join(one.library.name for one in found)
-        raise UsageError(f"{path} holds several operators", hint=f"give one of {path / 'lib'}: {names}")
+        raise UsageError(
+            f"{path} contains several operators, and this command takes one",
+            hint=f"pass one library of {path / 'lib'}: {names}",
+        )
     return found[0]
 
 
@@ -133,7 +136,8 @@ def _opened(root: Path | None, library: Path, card: Card, given: tuple[Path, ...
         dtypes = tuple(card["dtypes"])
     except (AttributeError, KeyError, TypeError) as error:
         raise UsageError(
-            f"the provenance card of {library} does not say {error}", hint="make the library again with this version"
+            f"the provenance card of {library} lacks {error}",
+            hint="build the library again with this version of tensorop",
         ) from None
     return _whole(Opened(root, library, card, operator, platform, dtypes, given))
 
@@ -144,9 +148,9 @@ def _whole(found: Opened) -> Opened:
     machine = loadable.machine(found.library)
     if machine != found.platform.arch:
         raise UsageError(
-            f"{found.library} is a library for {machine}, its card says platform {found.platform.name} "
+            f"{found.library} is built for {machine}, but its provenance card names platform {found.platform.name} "
             f"({found.platform.arch})",
-            hint="give the library as it was made",
+            hint="the file was changed after it was built; build the product again",
         )
     return found
 

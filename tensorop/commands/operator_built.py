@@ -127,7 +127,9 @@ def _candidate(evaluator: Evaluator, of: Sequence[KernelTemplate]) -> tuple[Vari
             fault = f"{made.outcome.message}\n{made.outcome.log}".rstrip()
             failed = failed or f"around template '{template.name}' at {point}: {fault}"
     if failed:
-        raise SpecError(f"{operator.folder}: no candidate of {dtype} builds; the first, candidate.c.j2 {failed}")
+        raise SpecError(
+            f"{operator.folder}: no {dtype} candidate could be built; the first one failed: candidate.c.j2 {failed}"
+        )
     return None
 
 
@@ -142,7 +144,7 @@ def _alike(evaluator: Evaluator, variant: Variant, candidate: Path, library: Sub
     of_library = grid.check(operator.reference, library, cases, vlen, seed)
     if not of_library.ok:
         raise SpecError(
-            f"{operator.folder}: the library is wrong where its kernel is right, so adapter.c or product/ is: "
+            f"{operator.folder}: the kernel passes but the library fails, so the fault is in adapter.c or product/: "
             f"{of_library.outcome.message}"
         )
 

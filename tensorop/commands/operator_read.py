@@ -109,9 +109,9 @@ def _controls(operator: Operator) -> None:
     if len(kinds) < 2:
         lacking = "kernels" if not kinds else "faulty kernel" if True in kinds else "honest kernel (`expect: ok`)"
         raise SpecError(
-            f"{operator.folder / 'controls'} holds no {lacking}; a judge never shown a faulty one and a right one "
-            "proves nothing",
-            hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+            f"{operator.folder / 'controls'} has no {lacking}; without known-wrong and known-correct kernels "
+            "verification itself cannot be tested",
+            hint="add honest.c and known-wrong kernels, as in templates/gemm/controls",
         )
 
 
@@ -166,7 +166,10 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
     if strange := gate.check_template(template, platform.primitives_of(dtype), reserved):
         raise SpecError(f"{file}: {strange.message}")
     if taken := [name for name in operator.blocking.values if name in instantiate.given(platform, dtype)]:
-        raise SpecError(f"{_yaml(operator)}: key 'blocking.tunables': '{taken[0]}' means something else in templates")
+        raise SpecError(
+            f"{_yaml(operator)}: key 'blocking.tunables': expected another name, since '{taken[0]}' has a meaning of "
+            "its own in templates"
+        )
     with _at(f"{file}"):
         try:
             space = instantiate.micro_space(platform, template, dtype)

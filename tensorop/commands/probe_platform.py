@@ -36,7 +36,10 @@ def parent_of(core: Core, known: Iterable[Platform]) -> Platform:
     """The platform that says most of a core and nothing wrong. Raises UsageError when there is none."""
     fitting = [p for p in known if _fits(p, core)]
     if not fitting:
-        raise UsageError(f"no platform file fits a {core.arch} machine", hint="add one with this arch to platforms/")
+        raise UsageError(
+            f"no platform file matches this {core.arch} machine",
+            hint="write one with this arch and add it to platforms/",
+        )
     return min(fitting, key=lambda p: (not p.identity, len(p.vlens) == 1, -len(p.requires), len(p.lineage), p.name))
 
 

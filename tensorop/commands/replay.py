@@ -114,9 +114,9 @@ def _readable(files: Sequence[Path], tell: Callable[[str], None]) -> dict[Path, 
         except SpecError as error:
             if number == len(files) and not spaces:
                 raise
-            tell(f"left out: {error}")
+            tell(f"skipped: {error}")
     if not spaces:
-        raise UsageError("no recorded space is given", hint="--space FILE, or install the shipped ones again")
+        raise UsageError("there is no recorded search space to use", hint="use --space FILE, or install tensorop again")
     return spaces
 
 
@@ -158,8 +158,9 @@ def _searched(
             if point in seen or point not in space.space:
                 wrong = "a second time" if point in seen else "which is not legal"
                 raise JobError(
-                    f"the tuner {tuner} asks for {point} {wrong}: trial {number} in {space.name}, seed {seed}",
-                    hint="a tuner asks for each legal point once; "
+                    f"tuner {tuner} proposed the configuration {point} {wrong} (trial {number} in {space.name}, seed "
+                    f"{seed})",
+                    hint="a tuner must propose each legal configuration once; run "
                     + paths.command("tuners", "check", tuner, plugins=plugins),
                 )
             seen.add(point)

@@ -20,7 +20,7 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[Report, Pat
     Raises UsageError when the folder holds no run or cannot be written, JobError when its journal is damaged.
     """
     if not folder.exists():
-        raise UsageError(f"{folder} does not exist", hint="make a product with `tensorop <operator> --out DIR`")
+        raise UsageError(f"{folder} does not exist", hint="build a product first: `tensorop <operator> --out DIR`")
     from tensorop.report import page  # matplotlib, without which other commands start in half the time
 
     try:
@@ -30,8 +30,8 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[Report, Pat
         raise
     except Exception as error:  # files of others hold anything, and every part of the page reads them
         raise JobError(
-            f"what lies in {folder / 'share' / 'tensorop'} cannot be shown: {type(error).__name__}: {error!s:.300}",
-            hint="journal.jsonl, manifest.json and bench.json there are expected as tensorop wrote them",
+            f"the files in {folder / 'share' / 'tensorop'} cannot be shown: {type(error).__name__}: {error!s:.300}",
+            hint="journal.jsonl, manifest.json and bench.json must be as tensorop wrote them; build the product again",
         ) from error
     return record, durable.write(folder / PAGE, text)
 

@@ -48,8 +48,8 @@ class NoProcesses(Runner):
 
     def command(self, launch: Launch) -> NoReturn:
         raise JobError(
-            "programs of a processor are not started on a GPU",
-            hint="`tensorop verify DIR` and `bench DIR` run a product's kit where the GPU is "
+            "CPU programs do not run on a GPU",
+            hint="`tensorop verify DIR` and `tensorop bench DIR` run on a machine with the GPU  "
             "(docs/how-to/make-a-cuda-library.md)",
         )
 
@@ -63,21 +63,22 @@ class Backend(Target):
     measures = False
     library_calls = needs.DEVICE.calls
     ignores: ClassVar[Mapping[str, str]] = {
-        "author": "its kernels are those that are shipped",
-        "batch": "a model ranks all configurations, so there is no search",
-        "budget": "a model ranks all configurations, so there is no search; --trials says how many kernels are built",
-        "fresh": "each job starts over there",
-        "seed": "a model ranks all configurations, so nothing is drawn",
-        "threads": "its library is called from one thread of the processor",
-        "tuner": "a model ranks all configurations, so there is no search",
-        "warm_start": "a model ranks all configurations, so there is no search",
+        "author": "GPU kernels are the shipped ones",
+        "batch": "a cost model ranks all configurations, so there is no search",
+        "budget": "a cost model ranks all configurations, so there is no search; --trials limits the kernels to build",
+        "fresh": "a GPU job always starts again",
+        "seed": "a cost model ranks all configurations, so nothing is random",
+        "threads": "a GPU library is called from one CPU thread",
+        "tuner": "a cost model ranks all configurations, so there is no search",
+        "warm_start": "a cost model ranks all configurations, so there is no search",
     }
 
     @classmethod
     def start(cls, platform: Platform, address: str) -> NoProcesses:
         if platform.device is None:
             raise UsageError(
-                f"platform '{platform.name}' has no section `device:`", hint="`tensorop platforms list`: the cuda ones"
+                f"platform '{platform.name}' describes no GPU: its file has no section `device:`",
+                hint="use a platform whose name begins with cuda; see `tensorop platforms list`",
             )
         return NoProcesses()
 
@@ -89,7 +90,7 @@ class Backend(Target):
         templates = _templates(self.platform, operator, job.dtypes)
         publish.check_place(job.out)
         made: Product | None = None
-        with stop.may_end("stopping: there will be no product"):
+        with stop.may_end("stopping: there will be no library"):
             compiler = nvcc.nvcc(offline=job.offline or None)
             yield Phase("tools", f"nvcc {compiler.version}, ptxas {compiler.ptxas}")
             work = _Work(self.platform, operator, templates, compiler, job)
@@ -100,10 +101,13 @@ class Backend(Target):
             )
             made = work.product()
         if made is None:
-            raise Stopped("stopped before all kernels were built: no product", hint="the same command starts again")
+            raise Stopped(
+                "stopped before all kernels were built, so there is no library",
+                hint="run the same command again; it starts from the beginning",
+            )
         staged = publish.stage(made, job.out)
         try:
-            with stop.shield("the product is being put in place"):
+            with stop.shield("please wait: the library is being moved to its folder"):
                 yield Phase("publication", str(job.out))
                 publish.publish(staged, job.out, more=plugin_record.folders(job, operator, self.platform, self.name))
         finally:
@@ -140,11 +144,11 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
     """Those of the operator that the platform has primitives for. Raises UsageError for what it has none for."""
     known = platform.dtypes
     if strange := [dtype for dtype in dtypes if dtype not in known]:
-        message = f"platform '{platform.name}' has no kernels for {', '.join(strange)}"
-        raise UsageError(message, hint=f"give --dtype {','.join(known)}")
+        message = f"platform '{platform.name}' has no kernels for {', '.join(strange)}; it has {', '.join(known)}"
+        raise UsageError(message, hint=f"use --dtype {','.join(known)}")
     if not offline.files(operator.folder, suffix=SUFFIX):
-        message = f"operator '{operator.name}' has no kernels for a device (kernels/*{SUFFIX})"
-        raise UsageError(message, hint="another operator may have some")
+        message = f"operator '{operator.name}' has no GPU kernels: there is no file kernels/*{SUFFIX}"
+        raise UsageError(message, hint="use gemm, or a CPU platform")
     found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
     return [template for template in found if not kernels.missing(platform, template)]
 
@@ -209,7 +213,7 @@ class _Work:
                         label = self.layouts[at].candidate(place).label
                         yield Note(f"{dtype} {label}: {outcome.kind.value}: {outcome.message}")
                     if isinstance(outcome, Outcome) and outcome.kind in (Kind.REFUSED, Kind.RENDER):
-                        raise JobError(f"template refused: {outcome.message}", hint="correct the template")
+                        raise JobError(f"template refused: {outcome.message}", hint="fix the template")
             if not any(place in failed[at] for at, place, _ in wanted):
                 break
         good = [(at, place, dtype) for at, place, dtype in wanted if place not in failed[at]]

@@ -137,7 +137,9 @@ class Layout:
         first = np.where(self.universal(), costs.sum(axis=0), np.inf)
         found = [int(np.argmin(first))]
         if not np.isfinite(first[found[0]]):
-            raise JobError("no kernel that serves every alignment could be built", hint="the errors above say why")
+            raise JobError(
+                "no kernel for unaligned operands could be built, and a library needs one", hint="see the errors above"
+            )
         best = costs[:, found[0]]
         while len(found) < most:
             means = np.minimum(costs, best[:, None]).mean(axis=0)

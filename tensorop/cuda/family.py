@@ -39,7 +39,9 @@ class Family:
     def model(self) -> dict[str, Expression]:
         """Each over facts, the call, and those before it; the last is the cost in cycles."""
         if not self.template.model:
-            raise SpecError(f"template '{self.template.name}': key 'model': expected what predicts its cost")
+            raise SpecError(
+                f"template '{self.template.name}': key 'model': expected expressions that predict its cost, got none"
+            )
         return self._read("model", self.template.model, {**dict.fromkeys((*CALL, *self.template.facts), int)})
 
     def _read(self, key: str, texts: Mapping[str, str], more: Mapping[str, type]) -> dict[str, Expression]:
@@ -48,7 +50,10 @@ class Family:
         found = {}
         for name, text in texts.items():
             if name in kinds:
-                raise SpecError(f"template '{self.template.name}': key '{key}.{name}': expected a name that is free")
+                raise SpecError(
+                    f"template '{self.template.name}': key '{key}.{name}': expected another name, since this one is "
+                    "in use"
+                )
             try:
                 found[name] = parse(text, kinds)
             except SpecError as error:
@@ -65,7 +70,9 @@ class Family:
         for rule, constraint in self._rules:
             legal = rule.column({**self.given, **found}) != 0
             if not legal.any():
-                raise JobError(f"template '{self.template.name}': no configuration is legal here: {constraint.reason}")
+                raise JobError(
+                    f"template '{self.template.name}': no configuration is legal on this platform: {constraint.reason}"
+                )
             found = {name: column[legal] for name, column in found.items()}
         count = len(next(iter(found.values())))
         return {name: np.repeat(column, self.late) for name, column in found.items()} | {

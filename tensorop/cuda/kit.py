@@ -74,9 +74,12 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
     held = list(dict.fromkeys(variant.dtype for variant in of.variants))
     types = {dtype.removesuffix(FLOAT_C): dtype for dtype in held} | {dtype: dtype for dtype in held}
     if strange := [name for name in request.dtypes if name not in types]:
-        raise UsageError(f"the library holds {', '.join(held)}, not {', '.join(strange)}", hint="give --dtype of those")
+        raise UsageError(
+            f"--dtype {', '.join(strange)}: the library supports {', '.join(held)}",
+            hint="use one of the supported types",
+        )
     if strange := [name for name in request.layouts if name not in NAMES]:
-        raise UsageError(f"there is no layout {', '.join(strange)}", hint=f"give --layouts of {', '.join(NAMES)}")
+        raise UsageError(f"--layouts {', '.join(strange)} does not exist", hint=f"choose from {', '.join(NAMES)}")
     yield f"settings {SETTINGS}"
     for number in range(-1, CONTROLS):
         yield f"control {number}"

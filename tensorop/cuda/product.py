@@ -27,7 +27,7 @@ from tensorop.package.product import MANIFEST, SHARE, Product, licence
 from tensorop.package.sources import OperatorPart, ProductLibrary, Sources
 from tensorop.specs import files as reading
 
-_AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
+_AGAIN = "build it again with this version: run the same `tensorop <operator>` command"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,10 @@ def content(
         for one in of_dtype["variants"]:
             key = (one["digest"], int(one["a_along_m"]), int(one["b_along_k"]))
             if key[0] not in by_digest:
-                raise UsageError(f"template '{one['template']}' of {root} is another one by now", hint=_AGAIN)
+                raise UsageError(
+                    f"{root} was built by an incompatible version of tensorop: template '{one['template']}' differs",
+                    hint=_AGAIN,
+                )
             if key not in families:
                 given = {**device, "c_size": c_size(dtype), "a_along_m": key[1], "b_along_k": key[2]}
                 families[key] = Family(by_digest[key[0]], given)

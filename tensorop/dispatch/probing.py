@@ -158,14 +158,14 @@ def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:
 SIDE_BY_SIDE = Pass(
     "side-by-side",
     0.0,
-    "every variant against every other, inside the library",
+    "measuring the variants against each other inside the library",
     wanted=lambda target: not target.side_by_side,
     measure=compare,
 )
 PASS = Pass(
     "probes",
     0.35,
-    "the variants on random shapes, and where it is open which is best",
+    "measuring the variants on random shapes, and on shapes where the best variant is uncertain",
     own_budget=True,
     wanted=lambda target: not target.simulated,
     measure=probe,

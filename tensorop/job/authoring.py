@@ -62,13 +62,14 @@ class JobAuthor:
         own = tuple(offline.templates(operator.folder, operator.name, operator.added))
         names = {template.name for template in own}
         for name in sorted(offline.files(operator.folder, operator.added).keys() - names):
-            yield Note(f"template '{name}' says what another says: left out")
+            yield Note(f"template '{name}' has the same content as another template and is skipped")
         for template in _of_authors(journal):
             _require_sound(template, journal)
         kept = _kept(journal)
         if job.author == "offline" or kept:
             return (*own, *kept)
-        yield Phase("author", f"{job.author} writes up to {TEMPLATES} templates beside the {len(own)} there are")
+        source = "asking the language model" if job.author == "llm" else "reading recorded answers"
+        yield Phase("author", f"{source} for up to {TEMPLATES} templates, in addition to the {len(own)} shipped ones")
         accepted: list[KernelTemplate] = []
         for answer in self._model().rounds(TEMPLATES, self.judge):
             name = answer.template.name if answer.template else f"answer {answer.number}"
@@ -76,13 +77,11 @@ class JobAuthor:
             journal.note("author", {"name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]})
             if answer.outcome.ok and answer.template is not None:
                 accepted.append(answer.template)
-                yield Note(f"{name}: passes; {answer.template.strategy.strip()}")
+                yield Note(f"{name}: accepted; {answer.template.strategy.strip()}")
             else:
-                yield Note(f"{name}{' repaired' if answer.repair else ''}: {kind}: {message[:200]}")
+                yield Note(f"{name}{' (repaired)' if answer.repair else ''}: rejected: {kind}: {message[:200]}")
         if not accepted:
-            yield Note(
-                f"the {job.author} author brought nothing that passes; the run goes on with the shipped templates"
-            )
+            yield Note(f"no template of --author {job.author} passed; the run uses the shipped templates")
         return (*own, *accepted)
 
     def judge(self, template: KernelTemplate) -> Outcome:
@@ -95,7 +94,7 @@ class JobAuthor:
         evaluator = Evaluator(self.operator, self.target, run, self.work, self.texts)
         for index in judging.spread(space, JUDGED_POINTS):
             trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(template, dtype, space.at(index))))
-            ended = carry_out(evaluator, trial, Limit(FIRST_S, "before it may compete"))
+            ended = carry_out(evaluator, trial, Limit(FIRST_S, "of a new template"))
             if not ended.outcome.ok:
                 return replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
         return Outcome(Kind.OK, "author")
@@ -139,7 +138,9 @@ def _require_sound(template: KernelTemplate, journal: Journal) -> None:
     try:
         parse.check(template)
     except TensoropError as error:
-        raise JobError(f"{journal.path} was changed: {error}", hint=START_OVER) from error
+        raise JobError(
+            f"{journal.path} contains a template that no author could have written: {error}", hint=START_OVER
+        ) from error
 
 
 def require_author(job: Job, operator: Operator, journal: Journal | None = None) -> None:
@@ -149,8 +150,8 @@ def require_author(job: Job, operator: Operator, journal: Journal | None = None)
     if job.author != Job.author and (journal is None or not _kept(journal)):
         if lacking := operator_read.prompts(operator):
             raise UsageError(
-                f"--author {job.author}: {lacking[0]} is missing",
-                hint="add the operator's prompts (CONTRIBUTING.md, An operator), or leave --author out",
+                f"--author {job.author} needs prompts of the operator, and {lacking[0]} is missing",
+                hint="add the prompts (CONTRIBUTING.md, An operator), or remove --author",
             )
         if job.author == "replay":
             return  # its replies are recorded

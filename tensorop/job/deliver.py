@@ -25,7 +25,7 @@ from tensorop.space.problems import within
 from tensorop.warm import start
 
 BENCH = "share/tensorop/bench.json"
-AGAIN = "Ctrl-C again ends at once, without a product"
+AGAIN = "Press Ctrl-C again to stop at once, without a library"
 
 
 Tasks = Mapping[str, Task]  # of a job, by dtype
@@ -41,18 +41,18 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
         return
     stop.goes_on(f"stopping: {packaged(stop)}")
     stop.scratch = publish.scratch_of(job.out)
-    yield Phase("library", ", ".join(f"{w.dtype}: {len(w.variants)} variants" for w in found))
+    yield Phase("library", ", ".join(f"{len(w.variants)} variants of {w.dtype}" for w in found))
     staged, verdicts = yield from _proven(whole, tasks, found)
     try:
         compared = None
         if not stop.asked:
-            with stop.may_end(f"stopping: the comparison is left out, the verified product is put in place. {AGAIN}"):
+            with stop.may_end(f"stopping: the comparison is skipped and the verified library is installed. {AGAIN}"):
                 try:
                     compared = yield from _compare(whole, staged)
                 except (BoardError, NoFigure) as error:  # what was verified is right, whatever can be said of speed
-                    yield Note(f"no comparison: {error.message}")
+                    yield Note(f"the comparison failed: {error.message}")
         early = interrupted or stop.asked
-        with stop.shield("the product is being put in place"):
+        with stop.shield("please wait: the library is being moved to its folder"):
             yield Phase("publication", str(job.out))
             extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
             results = {"verification": [_verdict(verdict) for verdict in verdicts]}
@@ -62,7 +62,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
             yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
     finally:
         publish.discard(staged)
-    notes = ("stopped early: this is the best so far; the same command goes on",) if early else ()
+    notes = ("stopped early with the best kernels so far; run the same command again to resume",) if early else ()
     yield Done(job.out, job.out / staged.product.library, compared, notes, early)
 
 
@@ -102,22 +102,23 @@ def _proven(
             raise _wrong(fault.outcome)
         whole.journal.note("refused", {"dtype": fault.dtype, "template": name, "kind": fault.outcome.kind.value})
         yield Note(
-            f"{fault.dtype}: template '{name}' passed its trials and failed in the library "
-            f"({fault.outcome.kind.value}: {fault.outcome.message}); chosen again without it"
+            f"{fault.dtype}: template '{name}' passed its trials but failed in the library "
+            f"({fault.outcome.kind.value}: {fault.outcome.message}); the library is built again without it"
         )
 
 
 def _wrong(outcome: Outcome) -> JobError:
     return JobError(
-        f"the finished library is wrong and is not published: {outcome.message}",
-        hint="nothing is left to choose from; `tensorop report DIR` lists the trials, please report a shipped template",
+        f"the library failed its final verification and was not installed: {outcome.message}",
+        hint="every candidate was rejected; run `tensorop report DIR` to see the trials, and report it as a bug if the "
+        "template is shipped with tensorop",
     )
 
 
 def packaged(stop: StopRequest) -> str:
     """What a stopped search still comes to, and how long that takes."""
     time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s"
-    return f"what has passed is built, verified on the whole grid and packaged{time}. {AGAIN}"
+    return f"the kernels that passed are built into a library and verified{time}. {AGAIN}"
 
 
 def _measured(whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winners]) -> Iterator[Event]:
@@ -141,8 +142,8 @@ def _unmeasured(whole: JobContext, known: int) -> Iterator[str]:
     for name, data in whole.journal.history.notes[known:]:
         if name == inside.UNMEASURED:
             yield (
-                f"{data['dtype']}: template '{data['template']}' (variant {data['variant']}) has no figure for some "
-                f"shapes, which are left to the others: {data['kind']}: {data['message']}"
+                f"{data['dtype']}: template '{data['template']}' (variant {data['variant']}) could not be measured on "
+                f"some shapes, which other variants serve: {data['kind']}: {data['message']}"
             )
 
 
@@ -165,15 +166,16 @@ def _stage(whole: JobContext, found: list[Winners]) -> Staged:
 def _choosing(given: Winners) -> str:
     known = [tree.regret for tree in given.trees if tree.regret is not None]
     if not known:
-        return f"{given.dtype}: what choosing costs on shapes that nobody measured is not known"
-    text = f"on shapes left out, choosing costs {max(known):.1%} over the best variant, in geometric mean"
-    return f"{given.dtype}: {text}"
+        return f"{given.dtype}: the loss of the run-time choice on held-out shapes is unknown"
+    text = f"on held-out shapes the run-time choice is {max(known):.1%} slower than the best variant"
+    return f"{given.dtype}: {text} (geometric mean)"
 
 
 def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
     """The whole grid on the finished library, at every VLEN, then with several threads; to the first that fails."""
-    whole.stop.goes_on(f"stopping: verification goes on, the comparison is left out. {AGAIN}")
-    yield Phase("verification", "the whole grid at every VLEN")
+    whole.stop.goes_on(f"stopping: verification continues, and the comparison is skipped. {AGAIN}")
+    vlens = ", ".join(str(vlen) for vlen in whole.target.verify_vlens if vlen)
+    yield Phase("verification", f"the full grid of test calls{f' at VLEN {vlens}' if vlens else ''}")
     verdicts = []
     timed = [problem for task in tasks.values() for problem in task.problems]
     for verdict in verify.verify(_opened(whole, staged), whole.target, whole.seed, jobs=whole.job.jobs, timed=timed):
@@ -182,8 +184,8 @@ def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event,
             return verdicts
     cases, worst = sum(verdict.cases for verdict in verdicts), max(verdict.worst for verdict in verdicts)
     counts = sorted({verdict.threads for verdict in verdicts} - {1})
-    several = f", with {' and '.join(map(str, counts))} threads too" if counts else ""
-    yield Note(f"{cases} calls right{several}, the largest error {worst:.2f} of what is allowed")
+    several = f", some of them with {' and '.join(map(str, counts))} threads" if counts else ""
+    yield Note(f"{cases} calls passed{several}; the largest error is {worst:.0%} of its bound")
     return verdicts
 
 
@@ -191,7 +193,7 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     job = whole.job
     shapes = within(whole.operator, job.dtypes[0], job.shapes, whole.target.budgets.compared_flops)
     several = len(whole.operator.layouts)
-    others = f", the first of {several} layouts; `tensorop bench {job.out} --layout 1` measures another"
+    others = f", the first of {several} layouts (`tensorop bench {job.out} --layout 1` measures another)"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
     final = whole.target.deterministic  # a model's interval costs no more than its best fit again
     request = bench.BenchRequest(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)

@@ -46,7 +46,7 @@ class Forecast:
 
     def __str__(self) -> str:
         parts = ", ".join(f"{about(seconds)} {part}" for part, seconds in self.seconds.items())
-        return f"about {about(sum(self.seconds.values()))} in all: {parts}"
+        return f"about {about(sum(self.seconds.values()))} in total: {parts}"
 
 
 def forecast(

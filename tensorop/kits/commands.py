@@ -42,30 +42,40 @@ def _words(text: str) -> tuple[str, ...]:
 )
 def export(
     path: _Product,
-    out: Annotated[Path | None, Option("The kit's folder; DIR-kit by default.", "KIT")] = None,
+    out: Annotated[Path | None, Option("Write the kit to this folder.", "KIT", "kits/k1", shown="DIR-kit")] = None,
     shapes: Shapes = None,
     probes: Annotated[
         int,
         Option(
-            "More shapes of each dtype for the dispatch: at random and, after a kit, where the choice is still open.",
+            "Also time N shapes of each dtype, to improve the choice of kernels at run time: random ones, and after an "
+            "import those whose choice is still uncertain.",
+            "N",
+            "40",
             least=0,
             most=1000,
         ),
     ] = exporting.PROBES,
-    dtype: Annotated[str, Option("Types that are timed on a device; by default the first.", "NAME,...")] = "",
-    layouts: Annotated[str, Option("Layouts that are timed on a device: NN, NT, TN, TT.", "NN,...")] = "",
+    dtype: Annotated[
+        str, Option("Time these element types (GPU kits only).", "NAME,...", "bf16", shown="the first one")
+    ] = "",
+    layouts: Annotated[str, Option("Time these layouts of NN, NT, TN, TT (GPU kits only).", "NN,...", "NN,TN")] = "",
     jobs: Jobs = 2,
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Write a tuning kit of a product for a machine without tensorop: it judges, times, and writes one file."""
+    """Write a tuning kit for a machine without tensorop.
+
+    Copy the kit to the board or GPU machine and run it there. It verifies and times the kernels and writes one file,
+    which `tensorop import` reads.
+    """
     library = opened.open_product(path, plugins)
     wanted = tuning.shapes(library.operator, shapes) if shapes else ()
     place = out or path.with_name(f"{path.resolve().name}-kit")
     if library.by_kit:
-        refuse_given("a kit for a device", {"jobs": "--jobs"})
+        refuse_given("a GPU kit", {"jobs": "--jobs"})
     elif dtype or layouts:
-        raise UsageError("--dtype and --layouts are of kits for a device", hint="leave them out")
+        given = "--dtype" if dtype else "--layouts"
+        raise UsageError(f"{given} applies to GPU kits only, and {path} is a CPU product", hint=f"remove {given}")
     request = KitRequest(wanted, probes, _words(dtype), _words(layouts.upper()), jobs=jobs)
     made = exporting.export(_read(library), place, request)
     if format_ == "json":
@@ -73,9 +83,12 @@ def export(
         return
     steps = made.steps
     screen.echo(f"{made.folder} and {made.packed.name}: {made.size / 1e6:.1f} MB")
-    screen.echo(f"{steps['control']} controls, {steps['verify']} verifications, {steps['time']} problems to time")
+    screen.echo(
+        f"it checks {steps['control']} known-wrong kernels, makes {steps['verify']} verifications and times "
+        f"{steps['time']} shapes"
+    )
     then = paths.command("import", path, "result.jsonl", plugins=plugins)
-    screen.echo(f"on the board: ./run-kit; then here: {then}")
+    screen.echo(f"next: run ./run-kit on the board, bring result.jsonl here, and run {then}")
 
 
 @command("import build/gemm-rvv result.jsonl", "import build/gemm-rvv result.jsonl --format json", name="import")
@@ -87,22 +100,25 @@ def import_(
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Choose among a product's variants anew, by what its kit measured on a board."""
+    """Improve a product with the results of its kit.
+
+    FILE is what the kit wrote on the board. The library then chooses its kernels by these measurements.
+    """
     library = opened.open_product(path, plugins)
     if library.by_kit:
-        refuse_given("a library for a device", {"jobs": "--jobs", "seed": "--seed"})
+        refuse_given("a GPU library", {"jobs": "--jobs", "seed": "--seed"})
     product = _read(library)
     done = retune.retune(product, results.read(file, product), jobs=jobs, seed=Seed.draw(*tuning.seed(seed)))
     if format_ == "json":
         screen.echo_json(done.to_json())
         return
-    screen.echo(f"{done.folder}: {done.source}: {done.rows} problems, {done.unmeasured} without a figure")
+    screen.echo(f"{done.folder}: {done.source}: {done.rows} shapes, {done.unmeasured} of them without a time")
     for line in done.lines:
         screen.echo(line)
     if done.verdicts:
         cases = sum(verdict.cases for verdict in done.verdicts)
-        screen.echo(f"{cases} calls of the new library right here, seed {done.verdicts[0].seed}")
-        screen.echo("a kit exported now measures what is still open")
+        screen.echo(f"{cases} calls of the new library verified on this machine, seed {done.verdicts[0].seed}")
+        screen.echo("to improve it further, export another kit: it times the shapes whose choice is still uncertain")
 
 
 # --- libraries whose target takes no figures itself ----------------------------------------------------------------
@@ -112,14 +128,14 @@ def bench(found: Opened, shapes: Sequence[Shape], dtypes: Sequence[str], layout:
     """What `tensorop bench` does of such a library."""
     no_effect = {name: f"--{name}" for name in ("against", "threads", "fast", "jobs", "runner", "offline")}
     no_effect["older"] = "--compare"
-    refuse_given("a library for a device, which is compared with cuBLASLt where the device is", no_effect)
+    refuse_given("a GPU library, which is always compared with cuBLASLt on the GPU of this machine", no_effect)
     return here.bench(found, shapes, dtypes, layout)
 
 
 def verify(found: Opened, format_: str) -> bool:
     """What `tensorop verify` does of such a library, and whether it is right."""
     no_effect = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
-    refuse_given("a library for a device, which is verified in all its types, by new calls, after controls", no_effect)
+    refuse_given("a GPU library: all its dtypes are verified with new calls, after the controls", no_effect)
     record = here.verify(found)
     screen.echo_json(record) if format_ == "json" else show_verified(record)
     return bool(record["ok"])
@@ -129,12 +145,12 @@ def show_verified(record: Mapping[str, Any]) -> None:
     """What was refused, what passed, and what is wrong."""
     refused = [one["control"] for one in record["controls"] if one["refused"]]
     verdicts, out = record["verdicts"], tables.console()
-    text = f"{len(refused)} faulty kernels refused ({', '.join(refused)})" if refused else "no faulty kernel was tried"
+    text = f"{len(refused)} known-wrong kernels rejected ({', '.join(refused)})" if refused else "no controls ran"
     out.print(Text(f"on {record['device']}: {text}"), soft_wrap=True)
     wrong = [one for one in verdicts if one["outcome"] != "ok"]
     cases = sum(one["cases"] or 0 for one in verdicts)
     if not wrong:
-        line = f"{cases} calls passed: the library's own choices, and each of {len(verdicts) - 1} variants"
+        line = f"{cases} calls passed: those of the library, and those of each of its {len(verdicts) - 1} variants"
         out.print(Text(line), soft_wrap=True)
     for one in wrong:
         name = "the library" if one["variant"] < 0 else f"variant {one['variant']}"

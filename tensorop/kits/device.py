@@ -62,7 +62,7 @@ class DeviceProduct(KitProduct):
         if not int(device["least"]) <= machine.capability <= int(device["most"]):
             raise UsageError(
                 f"{path} was measured on {machine.device} (compute capability {machine.capability}), "
-                f"{self.platform.name} is for {device['least']} to {device['most']}",
+                f"{self.platform.name} needs {device['least']} to {device['most']}",
                 hint="run the kit on a GPU of that kind",
             )
 
@@ -83,7 +83,8 @@ class DeviceProduct(KitProduct):
         else:
             return None
         raise UsageError(
-            f"{path} is damaged: row {row.step} has {wrong}; expected {expected}", hint="bring the file here again"
+            f"{path} is damaged: row {row.step} has {wrong}; expected {expected}",
+            hint="copy the file from the GPU machine again",
         )
 
     def where(self, machine: KitMachine) -> str:

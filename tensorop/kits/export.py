@@ -65,11 +65,11 @@ def export(product: KitProduct, out: Path, request: KitRequest) -> ExportedKit:
 def _free(out: Path) -> None:
     """Only a kit that nothing was measured with may be replaced."""
     if out.exists() and not (out / _MANIFEST).is_file():
-        raise UsageError(f"{out} exists and is no kit", hint="give another --out")
+        raise UsageError(f"--out {out} exists and is not a kit", hint="choose another --out")
     if out.exists() and (others := sorted({path.name for path in out.iterdir()} - _OWN)):
         raise UsageError(
-            f"{out} holds {others[0]}, which is no part of a kit",
-            hint="import it or move it away, or give another --out",
+            f"--out {out} contains {others[0]}, which does not belong to a kit",
+            hint="import that file or move it away, or choose another --out",
         )
 
 
@@ -93,5 +93,5 @@ def _write(out: Path, packed: Path, files: Mapping[str, bytes]) -> None:
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise JobError(
-            f"cannot write the kit to {out}: {error.strerror or error}", hint="free space, or give another --out"
+            f"cannot write the kit to {out}: {error.strerror or error}", hint="free disk space, or choose another --out"
         ) from error

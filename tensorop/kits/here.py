@@ -65,23 +65,26 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
     with stop.may_end(f"stopping: {_STAYS}"):
         steps = exporting.export(of, folder, KitRequest(shapes, exporting.PROBES)).steps
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
-                    f"{steps['time']} problems; some minutes, Ctrl-C leaves it out")  # fmt: skip
+                    f"{steps['time']} shapes; this takes some minutes, Ctrl-C skips it")  # fmt: skip
         ended = run(folder, sum(steps.values()))
     if ended is None or ended.returncode not in (0, 1):
         why = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
-        yield Note(f"measuring on {name} ended: {why}; {_STAYS}")
+        yield Note(f"measuring on {name} stopped: {why}; {_STAYS}")
         yield done
         return
     with stop.shield("the product is being put in place"):
         try:
             found = retune.retune(of, results.read(folder.with_name("result.jsonl"), of))
         except JobError as error:
-            raise JobError(f"{job.out} must not be used on {name}: {error.message}", hint=error.hint) from None
+            raise JobError(f"do not use {job.out} on {name}: {error.message}", hint=error.hint) from None
     for dtype, choice in found.record["choice"].items():
         after, before = choice["regret"]["after"], choice["regret"]["before"]
-        yield Note(f"{dtype}: choosing costs {after:.1%} on shapes left out ({before:.1%} by the model alone)")
+        yield Note(
+            f"{dtype}: on held-out shapes the run-time choice is {after:.1%} slower than the best ({before:.1%} by "
+            "the cost model)"
+        )
     if against := found.record["against"]:
-        yield Note(f"{against['fastest']:.2f} of cuBLASLt's best by the fastest kernels, in the geometric mean")
+        yield Note(f"the fastest kernels have {against['fastest']:.2f} of the speed of cuBLASLt (geometric mean)")
     yield replace(done, notes=(f"{found.source}: {found.rows} problems",))
 
 
@@ -104,9 +107,7 @@ def verify(found: Opened) -> dict[str, Any]:
             ended = {"cases": row.cases if "cases" in row.model_fields_set else None, "outcome": row.outcome}
             verdicts.append({**of, **ended, **row.model_dump(include={"message", "case"}, exclude_unset=True)})
     if not any(row.cases for row in rows if row.kind == "verify"):
-        raise JobError(
-            f"the kit's program on {machine.device} tried no case: nothing was verified", hint="tensorop doctor"
-        )
+        raise JobError(f"nothing was verified: the kit ran no call on {machine.device}", hint="run `tensorop doctor`")
     good = all(row.outcome == "ok" for row in rows if row.kind == "verify")
     common = {"platform": found.platform.name, "device": machine.device, "ok": good}
     return {**common, "controls": controls, "verdicts": verdicts}
@@ -141,8 +142,9 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
     of = device.read(found)
     if of.target.attached() is None:
         raise JobError(
-            f"no GPU that {found.platform.name} is for is in this machine",
-            hint=f"take a kit to one: {paths.command('export', of.root, plugins=found.plugins)}, there ./run-kit, here "
+            f"this machine has no GPU for platform '{found.platform.name}'",
+            hint=f"use a kit: run {paths.command('export', of.root, plugins=found.plugins)} here, ./run-kit on the "
+            "GPU machine, and then "
             f"{paths.command('import', of.root, 'result.jsonl', plugins=found.plugins)}",
         )
     with scratch.folder("kit") as folder:
@@ -150,7 +152,9 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
         ended = run(folder / "kit", sum(steps.values()))
         if ended.returncode not in (0, 1):
             why = (ended.stderr.strip() or "no word").splitlines()[-1]
-            raise JobError(f"the kit's program ended with status {ended.returncode}: {why}", hint="tensorop doctor")
+            raise JobError(
+                f"the kit's program failed with status {ended.returncode}: {why}", hint="run `tensorop doctor`"
+            )
         result = results.typed(folder / "result.jsonl")
     machine = result.machines[0]
     assert isinstance(machine, DeviceMachine)

@@ -151,7 +151,7 @@ class Writer:
         at = self._put(struct.pack(f"<{len(places)}Q", *places))
         of = json.dumps(step.of, separators=(",", ":")).encode()
         if len(of) >= 680:
-            raise UsageError(f"a problem's options are too many for a kit: {of[:100]!r}")
+            raise UsageError(f"a shape has too many options for a kit: {of[:100]!r}")
         expects = " ".join(step.expects).encode()
         return _STEP.pack(step.kind, step.function, step.slot, len(places), step.value, at, expects, of)
 
@@ -193,7 +193,9 @@ class Writer:
             storage = given.buffers[places[name]].data
             number = self._reference.operands[name].number(problem.dtype)
             if number.name not in _OUTPUTS:
-                raise UsageError(f"a kit cannot judge outputs of {number.name} ({problem.operator}, {problem.dtype})")
+                raise UsageError(
+                    f"a kit cannot verify outputs of type {number.name} ({problem.operator}, {problem.dtype})"
+                )
             limits = [self._reference.stored(problem, name, edge, storage) for edge in admitted(number, want, bound)]
             own = np.zeros(want.shape, np.uint8)
             gaps: NDArray[np.uint8] = self._reference.stored(problem, name, own, np.ones(storage.size, np.uint8))

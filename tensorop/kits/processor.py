@@ -96,13 +96,14 @@ class ProcessorProduct(KitProduct):
         assert isinstance(machine, BoardMachine)
         platform, least = self.platform, self.platform.fixed_vlen or 0
         if machine.arch != platform.arch:
-            wrong, needed = machine.arch, f"is {platform.arch}"
+            wrong, needed = f"a {machine.arch} machine", f"a {platform.arch} machine"
         elif platform.arch == "riscv64" and machine.vlen < least:
-            wrong, needed = f"vectors of {machine.vlen} bits", f"has {least} or more"
+            wrong, needed = f"a core with VLEN {machine.vlen}", f"VLEN {least} or more"
         else:
             return
         raise UsageError(
-            f"{path} was measured on {wrong}, {platform.name} {needed}", hint="run the kit on a board of that kind"
+            f"{path} was measured on {wrong}; platform {platform.name} needs {needed}",
+            hint="run the kit on such a board",
         )
 
     def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
@@ -113,14 +114,14 @@ class ProcessorProduct(KitProduct):
             if row.kind == "control" and row.outcome not in (expected := ends.get(row.of.control, [])):
                 control, ended = one_line(row.of.control, 40), one_line(row.outcome, 40)
                 raise UsageError(
-                    f"{path}, row {row.step}: the control {control} ended as {ended}, "
+                    f"{path}, row {row.step}: control '{control}' ended as {ended}, "
                     f"expected {' or '.join(expected) or 'one of this version'}",
                     hint=RUN_AGAIN,
                 )
             if row.kind == "verify":
                 left.discard((row.of.dtype, row.of.variant))
         if left:
-            raise UsageError(f"{path} does not verify variant {min(left)[1]} of {min(left)[0]}", hint=RUN_AGAIN)
+            raise UsageError(f"{path} has no verification of variant {min(left)[1]} of {min(left)[0]}", hint=RUN_AGAIN)
 
     def row(self, path: Path, row: KitRow) -> KeptRow | None:
         if not isinstance(row, TimedOnBoard):
@@ -190,7 +191,7 @@ def read(opened: Opened) -> ProcessorProduct:
     try:
         files.require(held.archive, files.LIBRARY)
     except FileNotFoundError:
-        raise UsageError(f"{held.archive} is absent, and a kit is linked with it", hint=AGAIN) from None
+        raise UsageError(f"{held.archive} is missing, and the kit needs it", hint=AGAIN) from None
     except OSError as error:
         raise UsageError(f"{held.archive} cannot be read: {error.strerror}", hint=AGAIN) from None
     return held
@@ -249,13 +250,18 @@ def _winners(opened: Opened, dtype: str, record: DtypeRecord, templates: Mapping
     for one in record["variants"]:
         if one["digest"] not in templates:
             raise UsageError(
-                f"template '{one['template']}' ({one['digest']}) of {opened.library.name} is not here: neither shipped "
-                "as it was, nor in a journal beside the product",
+                f"the source of template '{one['template']}' ({one['digest']}) in {opened.library.name} is missing: "
+                "it is "
+                "neither shipped with this version nor in the product's journal",
                 hint=AGAIN,
             )
         variant = instantiate.variant(opened.operator, templates[one["digest"]], dtype, Point.of(one["point"]))
         if variant.id != one["id"]:
-            raise UsageError(f"variant {one['id']} of {dtype} is another one by this version", hint=AGAIN)
+            raise UsageError(
+                f"{opened.library} was built by an incompatible version of tensorop: variant {one['id']} of {dtype} "
+                "differs",
+                hint=AGAIN,
+            )
         variants.append(replace(variant, specialisations=tuple(map(int, one.get("specialisations", ())))))
     direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
     most = int(record["direct"]["most_flops"]) if "direct" in record else 0

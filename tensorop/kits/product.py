@@ -27,7 +27,7 @@ from tensorop.target import KitRequest
 KEPT = f"{SHARE}/kits.json"
 SCHEMA = 1
 MOST = 4096  # problems of a dtype on one board: what a choice of them takes grows with their square
-AGAIN = "make the product again with this version: the same `tensorop <operator>` command"
+AGAIN = "build it again with this version: run the same `tensorop <operator>` command"
 KINDS = ("control", "verify", "time")  # of steps, in the order in which a kit does them
 
 
@@ -133,7 +133,7 @@ def read_manifest(opened: Opened) -> tuple[Path, dict[str, Any]]:
     """The product's folder and its manifest. Raises UsageError for a library outside of its product."""
     root = opened.root
     if root is None:
-        raise UsageError(f"{opened.library} is not in a product's folder", hint="give the folder, not the library")
+        raise UsageError(f"{opened.library} is not inside a product's folder", hint="pass the folder of a product")
     try:
         return root, dict(jsontext.loads(files.read(root / MANIFEST, files.JSON)))
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -158,7 +158,7 @@ def kept(root: Path, *, device: bool = False) -> list[KeptKit]:
     except (OSError, ValueError, KeyError, TypeError, SpecError) as error:
         raise JobError(
             f"{path} is damaged: {error!s:.300}",
-            hint="take it away; what kits measured is imported again from their files",
+            hint="delete it and import the result files of the kits again",
         ) from None
 
 
@@ -169,8 +169,8 @@ def measured(operator: Operator, winners: Winners, kits: Sequence[KeptKit]) -> l
         if row.dtype == winners.dtype:
             if set(row.dims) != set(operator.reference.shapes.names):
                 raise JobError(
-                    f"{KEPT} has a problem of another operator: {row.dims!r:.100}",
-                    hint="take it away; what kits measured is imported again from their files",
+                    f"{KEPT} contains a shape of another operator: {row.dims!r:.100}",
+                    hint="delete it and import the result files of the kits again",
                 )
             problem = operator.reference.problem(winners.dtype, row.dims, row.options)
             costs = tuple(None if cost is None else float(cost) for cost in row.ns)
@@ -178,7 +178,7 @@ def measured(operator: Operator, winners: Winners, kits: Sequence[KeptKit]) -> l
                 found[problem.label] = CostRow(problem, costs)
     if len(found) > MOST:
         raise JobError(
-            f"kits measured {len(found)} problems of {winners.dtype} on one board, at most {MOST} are chosen by",
-            hint=f"export a kit with fewer --probes; without {KEPT} what earlier kits measured is forgotten",
+            f"kits measured {len(found)} shapes of {winners.dtype} on one board; at most {MOST} can be used",
+            hint=f"export a kit with fewer --probes, or delete {KEPT} to forget the earlier results",
         )
     return list(found.values())

@@ -87,7 +87,7 @@ def _control(operator: Operator, platform: Platform, control: Control, dtype: st
     flags = (*candidate_flags(platform), f"-DTENSOROP_DTYPE_{dtype}=1")
     built = tool.required(compile_source(control.source(operator), flags), f"control '{control.name}' ({dtype})")
     if _ENTRY + b"\0" not in built.path.read_bytes():
-        raise JobError(f"control '{control.name}' of {operator.name} defines no {_ENTRY.decode()}")
+        raise JobError(f"control '{control.name}' of {operator.name} does not define {_ENTRY.decode()}")
     return built
 
 

@@ -13,8 +13,8 @@ from tensorop.specs import files, jsontext
 from tensorop.specs.printable import one_line
 
 SCHEMA = 1
-RUN_AGAIN = "run ./run-kit there again, it goes on where it stopped, and bring the file it names"
-_FILE = "give the kit's result.jsonl"
+RUN_AGAIN = "run ./run-kit there again (it resumes) and bring the file that it names"
+_FILE = "pass the result.jsonl that the kit wrote"
 _MOST_VALUES = 3_000_000  # of all lines
 
 
@@ -25,16 +25,16 @@ def read(path: Path, product: KitProduct) -> KitResult:
     _of_product(path, found.head, product.digest, product.root)
     machine = found.machines[0]
     if isinstance(machine, DeviceMachine) is not product.device:
-        raise UsageError(f"{path} is damaged: its machine is of another kind", hint=RUN_AGAIN)
+        raise UsageError(f"{path} is damaged: its machine is of the wrong kind", hint=RUN_AGAIN)
     product.require_machine(path, machine)
     if any(product.board_of(one) != product.board_of(machine) for one in found.machines):
-        raise UsageError(f"{path} was measured on several machines", hint="run the kit on one from start to end")
+        raise UsageError(f"{path} contains results from several machines", hint="run the whole kit on one machine")
     _require_whole(path, found)
     product.require_judged(path, found.rows)
     timed = [product.row(path, row) for row in found.rows if row.kind == "time"]
     kept = [row for row in timed if row is not None]
     if not kept:
-        raise JobError(f"{path} has no figure: nothing could be timed there", hint=RUN_AGAIN)
+        raise JobError(f"{path} has no times: nothing could be measured there", hint=RUN_AGAIN)
     cases = sum(row.cases for row in found.rows if row.kind == "verify")
     own = KeptKit(kit=found.head.kit, machine=machine, date=found.rows[-1].date, rows=kept)
     return KitResult(own, len(timed) - len(kept), cases)
@@ -44,9 +44,9 @@ def _of_product(path: Path, head: KitHead, digest: str, root: Path) -> None:
     """Raises UsageError for a result of another product's kit."""
     if head.product != digest:
         raise UsageError(
-            f"{path} is of a kit of another product (platform {one_line(head.platform, 40)}, "
+            f"{path} belongs to another product (platform {one_line(head.platform, 40)}, "
             f"{head.product[:12]}; {root} is {digest[:12]})",
-            hint="give the product that the kit was exported from, or export a kit of this one",
+            hint="pass the product that the kit was exported from, or export a kit of this one",
         )
 
 
@@ -60,14 +60,14 @@ def _require_whole(path: Path, found: KitLines) -> None:
     if wrong is not None:
         of = wrong.of.model_dump(exclude_unset=True)
         raise JobError(
-            f"{path}: the library is wrong on {one_line(board, 80)}: {of!s:.100}: {wrong.outcome}: "
+            f"{path}: the library failed verification on {one_line(board, 80)}: {of!s:.100}: {wrong.outcome}: "
             f"{one_line(wrong.message, 200):.200} ({one_line(wrong.case, 100):.100})",
-            hint="do not use it there; `tensorop verify` judges it here, and please report it",
+            hint="do not use it there; run `tensorop verify` on it here, and report this as a bug",
         )
     if len(rows) != steps or found.end != steps:
-        raise JobError(f"{path} is cut off: {len(rows)} of {steps} rows", hint=RUN_AGAIN)
+        raise JobError(f"{path} is incomplete: it has {len(rows)} of {steps} rows", hint=RUN_AGAIN)
     if not any(row.kind == "control" for row in rows):
-        raise UsageError(f"{path} has no controls", hint=RUN_AGAIN)
+        raise UsageError(f"{path} has no controls (known-wrong kernels)", hint=RUN_AGAIN)
 
 
 def typed(path: Path) -> KitLines:
@@ -83,7 +83,7 @@ def lines(path: Path) -> list[Mapping[str, object]]:
     found = [_line(path, number, text) for number, text in enumerate(_lines(path), 1)]
     if found[0].get("schema") != SCHEMA:
         raise UsageError(
-            f"{path} is of schema {found[0].get('schema')!r:.40}, expected {SCHEMA}",
+            f"{path} has schema {found[0].get('schema')!r:.40}, expected {SCHEMA}",
             hint="use the version of tensorop that made the kit, or make a new kit with this one",
         )
     return found
@@ -95,14 +95,14 @@ def _lines(path: Path) -> list[str]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_FILE) from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path} is no result of a kit", hint=_FILE) from None
+        raise UsageError(f"{path} is not the result of a kit", hint=_FILE) from None
     if jsontext.values(text) > _MOST_VALUES:
-        raise UsageError(f"{path} is no result of a kit: it has more than {_MOST_VALUES} values", hint=_FILE)
+        raise UsageError(f"{path} is not the result of a kit: it has more than {_MOST_VALUES} values", hint=_FILE)
     lines = text.rstrip().split("\n")
     if lines == [""]:
-        raise UsageError(f"{path} is no result of a kit: it has no whole line", hint=_FILE)
+        raise UsageError(f"{path} is not the result of a kit: it has no whole line", hint=_FILE)
     if not text.endswith("\n") and _value(lines[-1]) is None:
-        raise JobError(f"{path} is cut off in line {len(lines)}", hint=RUN_AGAIN)
+        raise JobError(f"{path} is incomplete: line {len(lines)} is cut off", hint=RUN_AGAIN)
     return lines
 
 

@@ -57,8 +57,9 @@ def _retune(product: KitProduct, result: KitResult, jobs: int, seed: Seed) -> Im
         failed = next((verdict for verdict in verdicts if not verdict.ok), None)
         if failed is not None:
             raise JobError(
-                f"the re-tuned library is wrong here and is not published: {failed.outcome.message}",
-                hint="the product is unchanged; please report this",
+                "the improved library failed verification on this machine and was not installed: "
+                f"{failed.outcome.message}",
+                hint="the product is unchanged; report this as a bug",
             )
         record = {"schema": SCHEMA, "kits": [kit.model_dump(exclude_unset=True) for kit in kits]}
         text = json.dumps(record, indent=1, allow_nan=False) + "\n"

@@ -114,10 +114,10 @@ def plugin(scenarios: int = 1) -> Path:
     """The plug-in for this machine with room for `scenarios`; cached by source, compiler and processor."""
     lanes = next((n for n in LANES if n >= scenarios), None)
     if lanes is None:
-        raise JobError(f"the board model takes at most {LANES[-1]} scenarios at once, {scenarios} were asked for")
+        raise JobError(f"the board model supports at most {LANES[-1]} scenarios at once; got {scenarios}")
     compiler = shutil.which(CC)
     if compiler is None:
-        raise MissingTool(f"no host C compiler '{CC}' to build the board model", hint="apt install gcc")
+        raise MissingTool(f"the board model needs the C compiler '{CC}', which is missing", hint="apt install gcc")
     sources = sorted(native_dir().joinpath("plugin").glob("*.[ch]"))
     path = cache_dir("plugin") / f"board-{_key(compiler, lanes, tuple(sources))}.so"
     with _BUILDING:
@@ -166,7 +166,7 @@ def _build(compiler: str, lanes: int, sources: list[Path], path: Path) -> None:
             part.replace(path)
             return
         log = done.stderr
-    raise JobError(f"the board model's plug-in does not build with {compiler}: {log.strip()[:400]}")
+    raise JobError(f"{compiler} cannot build the board model's plug-in: {log.strip()[:400]}")
 
 
 def parse(path: Path, alternatives: Sequence[str] = ()) -> tuple[RegionCounts, ...]:

@@ -50,9 +50,9 @@ def on_core(platform: Platform, reported: Mapping[str, str]) -> Platform:
     """The platform narrowed to a core that identify.c probed."""
     if facts.VECTORS in platform.requires and not facts.confirms(reported):
         raise JobError(
-            f"this machine's CPU executes no instruction of the V extension 1.0, which platform '{platform.name}' needs"
+            f"platform '{platform.name}' needs the RISC-V V extension 1.0, which this machine's CPU does not execute"
             " (the letter 'v' in /proc/cpuinfo may mean the draft 0.7.1)",
-            hint="choose a platform whose `requires` has no v (tensorop platforms list)",
+            hint="choose a platform whose `requires` has no v; see `tensorop platforms list`",
         )
     if len(platform.vlens) == 1:
         return platform
@@ -79,7 +79,7 @@ def fitting(platform: Platform, core: Core, runner: Ssh) -> tuple[int, ...]:
     processors = core.matching(platform.identity)
     if core.processors and not processors:
         asked = ", ".join(f"{key} {text}" for key, text in platform.identity.items())
-        raise _not(platform, runner, f"{core.label}, and none of its processors says {asked}")
+        raise _not(platform, runner, f"{core.label}, and none of its cores matches {asked}")
     return processors
 
 
@@ -93,5 +93,5 @@ def patience(core: Core) -> float:
 def _not(platform: Platform, runner: Ssh, what: str) -> BoardError:
     return BoardError(
         f"{runner.host} is not the board that platform '{platform.name}' describes: it is {what}",
-        hint=f"`tensorop platforms probe {shlex.quote(f'ssh://{runner.host}')}` writes a platform file for it",
+        hint=f"`tensorop platforms probe {shlex.quote(f'ssh://{runner.host}')}` writes a platform file that fits it",
     )

@@ -21,11 +21,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.seconds is None and self.trials is None:
-            raise UsageError("a search needs a budget", hint="give --budget 2m or --trials 100")
+            raise UsageError("the search has no limit: neither a time nor a number of trials", hint="e.g. --budget 2m")
         if self.seconds is not None and not 0 < self.seconds < float("inf"):
-            raise UsageError(f"a budget of {self.seconds:g} seconds", hint="give a positive time, e.g. --budget 2m")
+            raise UsageError(f"--budget must be a positive time; got {self.seconds:g} seconds", hint="e.g. --budget 2m")
         if self.trials is not None and self.trials < 1:
-            raise UsageError(f"a budget of {self.trials} trials", hint="give at least --trials 1")
+            raise UsageError(f"--trials must be at least 1; got {self.trials}", hint="e.g. --trials 100")
 
     def share(self, part: float) -> Budget:
         """That fraction of it, at least one trial."""
@@ -85,8 +85,8 @@ def parse_seconds(text: str) -> float:
     """'90s', '3m', '1h', '1m30s' in seconds; raises UsageError for anything else, a number without a unit included."""
     if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", text):
         number = text.strip()
-        raise UsageError(f"'{text}' has no unit: {number}s or {number}m?", hint="write e.g. 90s, 3m or 1h30m")
+        raise UsageError(f"the time '{text}' has no unit", hint=f"write {number}s or {number}m")
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|[smh])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
-        raise UsageError(f"'{text}' is not a time", hint="write e.g. 90s, 3m or 1h30m")
+        raise UsageError(f"expected a time such as 90s, 3m or 1h30m; got '{text}'", hint="write a number and a unit")
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))

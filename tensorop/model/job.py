@@ -28,92 +28,161 @@ class Job:
     """What `tensorop <operator>` was asked for; its fields are the options of command line and `tensorop.tune`."""
 
     operator: str
-    platform: str = _option("native", "What to tune for; `tensorop platforms list` says what each is.", "NAME")
+    platform: str = _option(
+        "native",
+        "Tune for this platform; `tensorop platforms list` describes each.",
+        "NAME",
+        example="rvv",
+        group="Target",
+    )
     dtypes: tuple[str, ...] = _option(
         ("f32", "f64"),
-        "Element types; by default f32 and f64, or what operator and platform have.",
+        "Tune these element types.",
         "NAME,...",
+        example="f32",
+        group="Target",
+        shown="f32,f64 where operator and platform support them",
         name="dtype",
         late=True,
     )
     shapes: tuple[tuple[int, ...], ...] = _option(  # sizes in the operator's order
-        (), "Suites of the operator and shapes, by default its first suite.", "SUITE|SHAPE,...", late=True
+        (), "Tune for these suites and shapes, separated by commas.", "SUITE|SHAPE,...", group="Target", late=True
     )
     suite: str = ""  # what the shapes are called together
     c_dtype: str | None = _option(
-        None, "Type of the result, where a platform has a choice: f32 beside bf16 and f16 on GPUs.", "NAME"
+        None,
+        "Choose the element type of the result where the platform offers several: on GPUs, f32 for bf16 and f16.",
+        "NAME",
+        example="f32",
+        group="Target",
     )
     budget_s: float | None = _option(
         120.0,
-        "Search time of all dtypes together, e.g. 90s, 3m or 1h30m, by default 2m; set-up, verification and comparison "
-        "are extra.",
+        "Limit the search to this time, which all dtypes share. Set-up, verification and the comparison with the "
+        "baselines take extra time.",
         "TIME",
+        example="5m",
+        group="Search",
+        shown="2m",
         late=True,
     )
-    trials: int | None = _option(None, "Search trials instead of a time.", "N", least=1, most=10**9)
-    tuner: str = _option("bayes", "Search strategy; `tensorop tuners list` says what each is.", "NAME")
+    trials: int | None = _option(
+        None,
+        "Limit the search to N trials instead of a time.",
+        "N",
+        example="100",
+        group="Search",
+        least=1,
+        most=10**9,
+    )
+    tuner: str = _option(
+        "bayes",
+        "Use this search strategy; `tensorop tuners list` describes each.",
+        "NAME",
+        example="random",
+        group="Search",
+    )
     author: str = _option(
         "offline",
-        "Who writes micro-kernels: those shipped; a language model too (TENSOROP_LLM_MODEL, OPENAI_API_KEY or "
-        "OPENAI_BASE_URL); a recorded one.",
+        "Choose who writes the micro-kernels. offline: use the shipped ones. llm: ask a language model too (set "
+        "TENSOROP_LLM_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL). replay: use the recorded answers of a model.",
+        example="llm",
+        group="Language model",
         choices=("offline", "llm", "replay"),
     )
     author_timeout_s: float = _option(
         600.0,
-        "Longest wait for one answer of a model, e.g. 90s; all of a job's have three times that.",
+        "Wait at most this long for one answer of the model, and three times as long for all answers of a job.",
         "TIME",
+        example="90s",
+        group="Language model",
         shown="10m",
     )
-    jobs: int = _option(2, "Builds side by side.", least=1, most=256)
+    jobs: int = _option(2, "Run up to N builds in parallel.", "N", example="4", group="Search", least=1, most=256)
     workers: str = _option(
         "",
-        "Carry trials out in N processes, or on the workers of a Dask scheduler (docs/how-to/distribute-trials.md); "
-        "--jobs is then "
-        "side by side in each of N.",
+        "Run trials in N processes, each with --jobs builds in parallel, or on the workers of a Dask scheduler "
+        "(docs/how-to/distribute-trials.md).",
         "N|tcp://HOST:PORT",
+        example="4",
+        group="Search",
     )
     batch: int | None = _option(
         None,
-        "Trials asked for at once, by default as many as run side by side; they decide the search's path.",
+        "Propose N candidates per round. Set it to make a search reproducible when --jobs or --workers changes.",
         "N",
+        example="8",
+        group="Search",
+        shown="as many as run in parallel",
         least=1,
         most=4096,
     )
     seed: int = _option(
         0,
-        "Of everything random; whole, as a job printed it, it repeats the calls that kernels are judged on.",
+        "Seed the search and the verification calls. A full seed N:SECRET, as a run prints it, repeats the calls of "
+        "that run.",
         "N|N:SECRET",
+        example="7",
+        group="Search",
         kind=str,
     )
     secret: int | None = None  # the other half of a whole seed
-    threads: int = _option(1, "Threads of the comparison, where a clock measures.", least=1, most=1024)
+    threads: int = _option(
+        1,
+        "Use N threads in the comparison with the baselines (only on platforms that are timed by a clock).",
+        "N",
+        example="4",
+        group="Target",
+        least=1,
+        most=1024,
+    )
     runner: str | None = _option(
         None,
-        "Where programs run, or a backend of your own; by default the platform says. null: simulated costs, nothing is "
-        "built.",
+        "Run programs on this machine, in an emulator, on boards, or by a backend of your own. null: dry run with "
+        "simulated costs; nothing is built or executed.",
         "native|qemu|null|ssh://HOST[,ssh://HOST...]",
+        example="ssh://user@board",
+        group="Target",
+        shown="as the platform file says",
     )
     plugins: tuple[Path, ...] = _option(
         (),
-        "Folder with platforms/, primitives/, templates/, tuners/, backends/ of your own; may be given several times.",
+        "Also use the platforms/, primitives/, templates/, tuners/ and backends/ in this folder. You may repeat it.",
+        "DIR",
+        example="mine",
+        group="Other",
         must_be="folder",
         multiple=True,
     )
-    offline: bool = _option(False, "Download nothing: use what is in the cache.")
+    offline: bool = _option(False, "Download nothing; use only what is in the cache.", group="Other")
     out: Path = _option(  # noqa: RUF009 - it is a field
-        _BUILD, "The product's folder, by default build/OPERATOR-PLATFORM.", "DIR", late=True
+        _BUILD,
+        "Write the product to this folder.",
+        "DIR",
+        example="build/mine",
+        group="Output",
+        shown="build/OPERATOR-PLATFORM",
+        late=True,
     )
-    fresh: bool = _option(False, "Forget what --out holds and start over, by its winners unless --warm-start says.")
+    fresh: bool = _option(
+        False,
+        "Discard the previous run in --out and start again from its best configurations (see --warm-start).",
+        group="Output",
+    )
     warm_start: str = _option(
         "auto",
-        "Where the search begins: at shipped winners and those that --fresh forgets; at none; at those of a journal, a "
-        "file of winners, a product or a folder of journals (docs/how-to/tune-my-shapes.md).",
+        "Start the search from known configurations. auto: the shipped ones and those that --fresh discards. none: no "
+        "known ones. Or those of a journal, a file of configurations, a product or a folder of journals "
+        "(docs/how-to/tune-my-shapes.md).",
         "auto|none|FILE|DIR",
+        example="build/gemm-rvv",
+        group="Search",
     )
     unsafe: bool = _option(
         False,
-        "Run a model's kernels even on a target that cannot confine them (docs/explanation/security.md); "
-        "the product says so.",
+        "Run LLM-written kernels even where the target cannot sandbox them (docs/explanation/security.md). The "
+        "product records it.",
+        group="Language model",
     )
     given: frozenset[str] | None = None  # options that the user gave; None: those that are not as by default
 
@@ -136,13 +205,14 @@ class Job:
             value, option = getattr(self, one.name), one.metadata.get("option", Option())
             if not _is(value, str(one.type), option):
                 expected = option.range or _EXPECTED.get(str(one.type), "an integer")
-                raise UsageError(f"{one.name} is {value!r}", hint=f"expected {expected}")
+                hint = f"e.g. {one.name}={option.example!r}" if option.example else None
+                raise UsageError(f"{one.name} must be {expected}; got {value!r}", hint=hint)
         budget = self.budget_s
         if isinstance(budget, bool) or not (budget is None or (isinstance(budget, numbers.Real) and 0 < budget < 1e18)):
-            raise UsageError(f"the budget is {budget!r} seconds", hint="expected a positive time, e.g. 120 or 2m")
+            raise UsageError(f"--budget must be a positive time; got {budget!r} seconds", hint="e.g. --budget 2m")
         if not isinstance(self.author_timeout_s, numbers.Real) or not 0 < self.author_timeout_s <= _DAY_S:
-            what = f"--author-timeout is {self.author_timeout_s!r} seconds"
-            raise UsageError(what, hint="expected a positive time, at most a day, e.g. 5m")
+            what = f"--author-timeout must be a positive time of at most a day; got {self.author_timeout_s!r} seconds"
+            raise UsageError(what, hint="e.g. --author-timeout 5m")
 
     @staticmethod
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
@@ -151,9 +221,9 @@ class Job:
         both = tuple(dtype for dtype in platform.dtypes if dtype in operator.dtypes)
         if not both:
             raise UsageError(
-                f"platform '{platform.name}' is for {', '.join(platform.dtypes)}; "
-                f"{operator.name} has {', '.join(operator.dtypes)}",
-                hint="name another platform; `tensorop platforms list` has them",
+                f"platform '{platform.name}' supports {', '.join(platform.dtypes)}, and {operator.name} supports "
+                f"{', '.join(operator.dtypes)}: they have no dtype in common",
+                hint="choose another platform; `tensorop platforms list` shows them",
             )
         return tuple(dtype for dtype in Job.dtypes if dtype in both) or both
 

@@ -12,6 +12,8 @@ class Option:
 
     help: str = ""
     metavar: str = ""  # how a value is written, e.g. NAME,...
+    example: str = ""  # a value, e.g. f32,f64
+    group: str = ""  # the heading that its help is under
     kind: Any = None  # str, or what reads a text and raises ValueError, where the value's type does not say it
     least: int | None = None
     most: int | None = None
@@ -24,9 +26,19 @@ class Option:
     default: Any = None
     late: bool = False  # whether the default depends on operator or platform; None stands for it then
 
+    def text(self, example: str, more: str = "") -> str:
+        """What it does, with an example as it is typed and the default where it is in words. more: goes on with the
+        help."""
+        parts = (
+            f"{self.help}{more}",
+            f" Example: {example}." if self.example else "",
+            f"  [default: {self.shown}]" if self.shown else "",
+        )
+        return "".join(parts)
+
     @property
     def range(self) -> str:
         """What a value must be, in words; "" where its type says it."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        return f"an integer from {self.least} to {self.most}" if self.most else ""
+        return f"an integer from {self.least or 0} to {self.most}" if self.most else ""

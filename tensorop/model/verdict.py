@@ -42,7 +42,7 @@ class Seed:
         """Of `PUBLIC` and of `PUBLIC:SECRET`, as a user gives them. Raises ValueError."""
         found = re.fullmatch(r"([+-]?[0-9]{1,30})(?::([0-9a-fA-F]{1,32}))?", text)
         if found is None:
-            raise ValueError(f"expected an integer or PUBLIC:SECRET, got '{text}'")
+            raise ValueError(f"expected an integer or N:SECRET, got '{text}'")
         return int(found[1]), int(found[2], 16) if found[2] else None
 
     @staticmethod
@@ -50,7 +50,7 @@ class Seed:
         """Of `PUBLIC:SECRET` alone. Raises ValueError."""
         public, secret = Seed.parts(text)
         if secret is None:
-            raise ValueError(f"expected PUBLIC:SECRET, got '{text}'")
+            raise ValueError(f"expected N:SECRET, got '{text}'")
         return Seed(public, secret)
 
     def __str__(self) -> str:

@@ -81,14 +81,16 @@ def read_card(library: Path) -> Card:
     if at < 0:
         loadable.require_uncut(library)
         raise UsageError(
-            f"{library} holds no provenance card",
-            hint="an operator's library holds one: lib/libtensorop_<operator>.so, under libtensorop_cblas.so",
+            f"{library} contains no provenance card",
+            hint="pass the library of an operator: lib/libtensorop_<operator>.so",
         )
     begin = at + len(MARKER)
     try:
         card = jsontext.loads(data[begin : data.index(b"\0", begin)])
     except ValueError as error:
-        raise JobError(f"the provenance card of {library} is damaged: {error}", hint="make the library again") from None
+        raise JobError(
+            f"the provenance card of {library} is damaged: {error}", hint="build the library again"
+        ) from None
     if not isinstance(card, dict):
-        raise JobError(f"the provenance card of {library} is damaged: no JSON object", hint="make the library again")
+        raise JobError(f"the provenance card of {library} is damaged: no JSON object", hint="build the library again")
     return cast(Card, card)

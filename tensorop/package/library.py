@@ -119,7 +119,7 @@ def _gather(members: Sequence[Member], folder: Path) -> list[str]:
     """Copies the objects under their own names, so that archives and libraries contain these and not local paths."""
     names = [m.name for m in members]
     if len(set(names)) != len(names):
-        raise ValueError(f"two objects of one library share a name: {names}")
+        raise ValueError(f"two object files of one library have the same name: {names}")
     for member in members:
         shutil.copyfile(member.artifact.path, folder / member.name)
     return names
@@ -179,7 +179,7 @@ def _whole(built: T | Outcome, name: str) -> T:
     if isinstance(built, Outcome):
         raise errors.JobError(
             f"cannot build {name} of the product: {built.message}\n{built.log}".rstrip(),
-            hint="tensorop doctor tests the compiler",
+            hint="run `tensorop doctor` to test the compiler",
         )
     return built
 

@@ -22,7 +22,7 @@ from tensorop.model.operator import Operator
 from tensorop.specs import files, products
 
 SONAME_MAJOR = int(__version__.split(".")[0])
-_HINT = "do not load it; make the product again, or take it from somebody whose programs you run"
+_HINT = "do not load it; build the product again, or get it from a source that you trust"
 
 
 def soname(name: str) -> str:
@@ -38,7 +38,7 @@ def machine(library: Path) -> str:
     except OSError as error:
         raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # the reader raises various errors for other bytes
-        raise UsageError(f"{library} is no shared library: {error or type(error).__name__}") from None
+        raise UsageError(f"{library} is not a shared library: {error or type(error).__name__}") from None
     known = of_elf(name)
     return known.name if known else name
 
@@ -70,7 +70,7 @@ def _uncut(elf: ELFFile, size: int) -> None:
 
 
 def _damaged(library: Path, error: Exception) -> JobError:
-    return JobError(f"{library} is damaged: {error or type(error).__name__}", hint="make the library again")
+    return JobError(f"{library} is damaged: {error or type(error).__name__}", hint="build the library again")
 
 
 def require_whole(library: Path) -> None:
@@ -84,7 +84,7 @@ def require_whole(library: Path) -> None:
                 raise ValueError("it has nothing to load")
             _uncut(elf, library.stat().st_size)
     except OSError as error:
-        raise JobError(f"{library} cannot be loaded: {error.strerror or error}", hint="make it again") from None
+        raise JobError(f"{library} cannot be loaded: {error.strerror or error}", hint="build it again") from None
     except Exception as error:  # the reader raises various errors for other bytes
         raise _damaged(library, error) from None
 
@@ -125,10 +125,10 @@ def _refuse(path: Path, look: Callable[[], str | None]) -> None:
     except MissingTool:
         raise
     except OSError as error:
-        raise JobError(f"{path} cannot be read: {error.strerror or error}", hint="make the product again") from None
+        raise JobError(f"{path} cannot be read: {error.strerror or error}", hint="build the product again") from None
     except Exception as error:  # the reader raises various errors for other bytes
         raise JobError(
-            f"{path} cannot be read: {error or type(error).__name__}", hint="make the product again"
+            f"{path} cannot be read: {error or type(error).__name__}", hint="build the product again"
         ) from None
     if why is not None:
         raise JobError(f"{path} is refused: {why}", hint=_HINT)

@@ -107,18 +107,20 @@ def check_place(folder: Path) -> None:
     longest = max((len(os.fsencode(part)) for part in folder.parts), default=0)
     if longest > MOST_NAME or len(os.fsencode(folder.absolute())) > MOST_PATH:
         raise errors.UsageError(
-            f"--out names a folder of {longest} bytes: names have at most {MOST_NAME} here, whole paths {MOST_PATH}",
-            hint="give a shorter --out",
+            f"--out is too long ({longest} bytes): names have at most {MOST_NAME} bytes here, and paths {MOST_PATH}",
+            hint="choose a shorter --out",
         )
     try:
         if folder.is_symlink() and not folder.exists():
             raise errors.UsageError(
-                f"{folder} is a link to nothing", hint="make the folder it names, or give another --out"
+                f"--out {folder} is a broken link", hint="create the folder that it names, or choose another --out"
             )
         if folder.is_dir():
             _refuse_foreign(folder.resolve(), {})
     except (OSError, RuntimeError) as error:  # a link to itself
-        raise errors.UsageError(f"{folder} cannot be a product's folder: {error}", hint="give another --out") from None
+        raise errors.UsageError(
+            f"{folder} cannot be a product's folder: {error}", hint="choose another --out"
+        ) from None
 
 
 def discard(staged: Staged) -> None:
@@ -193,7 +195,7 @@ def _exchange(one: Path, other: Path) -> None:
 def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
     """Raises JobError if a product would replace files of others, e.g. in /usr/local."""
     if folder.exists() and not folder.is_dir():
-        raise errors.JobError(f"{folder} is a file", hint="give another --out")
+        raise errors.JobError(f"--out {folder} is a file; expected a folder", hint="choose another --out")
     known = {*files, *_OF_RUNS, _OF_BENCH, MANIFEST}
     with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
         known |= set(jsontext.loads(reading.read(folder / MANIFEST, reading.JSON))["files"])
@@ -202,8 +204,9 @@ def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
             name = path.relative_to(folder).as_posix()
             if path.is_file() and not path.is_symlink() and name not in known:
                 raise errors.JobError(
-                    f"{folder} holds {name}, which tensorop did not write; it replaces include/, lib/ and share/ whole",
-                    hint="give --out a folder of the product's own, or move that file away",
+                    f"{folder} contains {name}, which tensorop did not write and would delete (it replaces include/, "
+                    "lib/ and share/)",
+                    hint="choose another --out, or move that file away",
                 )
 
 

@@ -100,7 +100,7 @@ def together(parts: Mapping[str, Sources]) -> Sources:
     for folder, part in parts.items():
         for name, text in part.headers:
             if headers.setdefault(name, text) != text:
-                raise JobError(f"two operators of a product bring {name}", hint="one of them needs another name for it")
+                raise JobError(f"two operators of a product both have a file {name}", hint="rename it in one of them")
         private += [(f"{folder}/{name}", text) for name, text in part.private]
         for library in part.libraries:
             units = tuple(replace(unit, name=f"{folder}/{unit.name}") for unit in library.units)

@@ -36,7 +36,7 @@ def held(path: Path, what: str) -> Iterator[None]:
             waited = time.monotonic() - begin
         if waited > MOST_S:
             raise errors.JobError(
-                f"{path} is not free within {MOST_S:g} s; it is held by {_words(holder(path))}: {what}",
+                f"{path} is still locked after {MOST_S:g} s, by {_words(holder(path))}: {what}",
                 hint="end that process, then run the same command again",
             ) from None
         if waited > SAID_S and silent:

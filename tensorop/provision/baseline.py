@@ -83,9 +83,7 @@ class PeerLibrary:
         """Returns the library, fetched if it is absent. Raises MissingTool."""
         root, command = self.entry.bring(offline=offline), self.entry.command
         if not self.path.exists():
-            raise errors.MissingTool(
-                f"{self.entry.what} came without {self.file}", hint=f"remove {root}, then {command}"
-            )
+            raise errors.MissingTool(f"{self.entry.what} lacks {self.file}", hint=f"delete {root}, then run {command}")
         return self
 
 

@@ -75,7 +75,8 @@ class CacheEntry:
             return folder
         if settings.read().offline if offline is None else offline:
             raise errors.MissingTool(
-                f"{what} is not in the cache ({folder}) and this run is offline", hint=f"once, online: {self.command}"
+                f"{what} is not in the cache ({folder}), and --offline forbids the download",
+                hint=f"run once online: {self.command}",
             )
         try:
             paths.cache_dir()
@@ -89,7 +90,7 @@ class CacheEntry:
         except OSError as e:
             raise errors.JobError(
                 f"cannot write {what} into the cache {folder.parent}: {e.strerror or e}",
-                hint="free some space, or point TENSOROP_CACHE at a folder that can be written",
+                hint="free disk space, or set TENSOROP_CACHE to a folder that you may write to",
             ) from e
         return folder
 

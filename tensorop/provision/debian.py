@@ -151,7 +151,7 @@ def download(packages: Packages, into: Path) -> list[Path]:
     """
     doing, hint = f"fetching {packages.what}", packages.hint
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
-        raise errors.MissingTool(f"{doing}: apt-get and dpkg-deb are needed and this machine has none", hint=hint)
+        raise errors.MissingTool(f"{doing}: apt-get and dpkg-deb are needed, and this machine lacks them", hint=hint)
     if not KEYRING.is_file():
         raise errors.MissingTool(
             f"{doing}: Debian's keyring {KEYRING} is missing, so its archive cannot be trusted",

@@ -55,7 +55,7 @@ def nvcc(*, offline: bool | None = None) -> Nvcc:
     ).bring(offline=offline)
     if found := _asked(folder / "bin" / "nvcc"):
         return found
-    raise errors.MissingTool(f"{folder}/bin/nvcc does not run", hint=f"remove {folder}, then: {_COMMAND}")
+    raise errors.MissingTool(f"{folder}/bin/nvcc does not run", hint=f"delete {folder}, then run {_COMMAND}")
 
 
 def _of_extra() -> Path | None:

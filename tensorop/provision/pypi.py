@@ -54,7 +54,7 @@ def download(wheel: Wheel, into: Path, *, hint: str) -> Path:
         file.unlink()
         raise errors.MissingTool(
             f"{file.name} has SHA-256 {found}, expected {wheel.sha256}",
-            hint="the index served another file than the one this version was tested with: use another index",
+            hint="the package index served a different file than the tested one; use another index",
         )
     return file
 

@@ -69,7 +69,7 @@ def unpacked(arch: str, *, offline: bool | None = None) -> Path:
     """A `qemu-ARCH` from the cache, fetched if absent, even if the system has one. Raises MissingTool."""
     binary = _TOOLS.bring(cached(arch).name, offline=offline)
     if not has_plugins(binary):
-        raise errors.MissingTool(f"{binary} does not run on this machine or takes no plug-ins", hint=HINT)
+        raise errors.MissingTool(f"{binary} does not run on this machine, or does not support plug-ins", hint=HINT)
     return binary
 
 

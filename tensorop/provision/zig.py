@@ -32,7 +32,9 @@ def zig() -> Path:
         raise errors.MissingTool("the Python package ziglang (the cross compiler) is not installed", hint=_HINT)
     binary = (Path(spec.submodule_search_locations[0]) / "zig").resolve()
     if not binary.is_file():
-        raise errors.MissingTool(f"{binary} is missing: the package ziglang is torn", hint=f"{_HINT} --force-reinstall")
+        raise errors.MissingTool(
+            f"{binary} is missing: the package ziglang is damaged", hint=f"{_HINT} --force-reinstall"
+        )
     return binary
 
 
@@ -67,7 +69,9 @@ def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
     if done.returncode != 0:
         reason = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
         if os.strerror(errno.ENOSPC) in done.stderr:
-            raise errors.JobError(f"the disk is full: {failure}", hint="free some space, or move TENSOROP_CACHE")
+            raise errors.JobError(
+                f"the disk is full: {failure}", hint="free disk space, or set TENSOROP_CACHE to another disk"
+            )
         raise errors.MissingTool(f"{failure}: {reason}", hint=hint)
 
 

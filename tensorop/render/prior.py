@@ -47,7 +47,7 @@ def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space
     if prior is None:
         return []
     if space.size * len(prior.cost) > MAX_READ:
-        raise SpecError(f"template '{template.name}': key 'prior': {space.size} points are too many to compare")
+        raise SpecError(f"template '{template.name}': key 'prior': {space.size} configurations are too many to compare")
     given = {**facts(platform, dtype, {}), **space.at(0)}
     if unknown := next((name for name in (*prior.of, *prior.apart) if name not in given), None):
         raise SpecError(f"template '{template.name}': key 'prior': no tunable or setting '{unknown}'")

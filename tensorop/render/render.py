@@ -207,7 +207,7 @@ def _expanded(
     source: str, calls: re.Pattern[str], bodies: Mapping[str, tuple[Template, tuple[str, ...]]], depth: int
 ) -> str:
     if depth > _DEEPEST:
-        raise RenderError(f"primitives stand in each other's arguments more than {_DEEPEST} deep")
+        raise RenderError(f"calls of primitives are nested more than {_DEEPEST} deep")
     if "(" not in source:
         return source
     out: list[str] = []
@@ -250,7 +250,7 @@ def _arguments(source: str, at: int) -> tuple[list[str], int]:
             arg = ""
         else:
             arg += mark[0]
-    raise RenderError("a primitive's brackets are not closed")
+    raise RenderError("the call of a primitive has no closing bracket")
 
 
 # The path in every version of the wheel; the wheel's function for it was renamed.

@@ -44,10 +44,11 @@ class Texts:
         made = _admitted(operator, platform, variant)
         before = self._journaled.get(variant.id)
         if before is not None and made != before:
-            now = f"is refused now ({made.message})" if isinstance(made, Outcome) else f"is {made.id}"
+            now = f"is now rejected ({made.message})" if isinstance(made, Outcome) else f"now generates {made.id}"
             raise JobError(
-                f"the journal was changed: it says that template '{variant.template.name}' at {variant.point} became "
-                f"the text {before.id}, which {now}",
+                f"the journal does not match this version: template '{variant.template.name}' at {variant.point} "
+                "generated "
+                f"source {before.id}, and {now}. The journal was edited, or tensorop changed",
                 hint=START_OVER,
             )
         if isinstance(made, Outcome):
@@ -63,7 +64,10 @@ class Texts:
         with self._lock:
             before = self._journaled.setdefault(text.variant, text)
         if before != text:
-            raise JobError(f"a worker judged the text {text.id} where the journal has {before.id}", hint=START_OVER)
+            raise JobError(
+                f"a worker measured the source {text.id}, and the journal has {before.id} for the same kernel",
+                hint=START_OVER,
+            )
 
     def judged(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText:
         """The text of a variant's kernel for a product.
@@ -74,12 +78,13 @@ class Texts:
         name, template = instantiate.as_built(operator, platform, variant).id, variant.template
         if template.author != offline.AUTHOR and name not in self._known and name not in self._journaled:
             raise JobError(
-                f"the kernel of template '{template.name}' at {variant.point} was never judged, so it is not packaged",
-                hint="run the search that judges it, or leave the template out",
+                f"the kernel of template '{template.name}' at {variant.point} was never verified, so it is not "
+                "packaged",
+                hint="run a search with this template, or remove the template",
             )
         text = self.kernel(operator, platform, variant)
         if isinstance(text, Outcome):
-            raise JobError(f"template '{template.name}' at {variant.point} is refused: {text.message}")
+            raise JobError(f"template '{template.name}' at {variant.point} is rejected: {text.message}")
         return text
 
 

@@ -47,7 +47,7 @@ def speeds(bench: Bench, dtype: str) -> str:
         axes.set_ylim(low, high * (high / low) ** 0.2)  # room above, for the legend
         drawing.plain_ticks(axes, "xy")
         title = f"VLEN {vlen}" if vlen else ""
-        drawing.labelled(axes, "geometric mean of a problem's sides", bench.unit, title)
+        drawing.labelled(axes, "size: geometric mean of the dimensions", bench.unit, title)
     drawing.own_legend(panels[0])
     return drawing.svg(figure, f"speeds-{dtype}")
 
@@ -80,7 +80,7 @@ def by_vlen(bench: Bench) -> str:
         drawing.plain_ticks(axes, "y")
         axes.set_xticks(range(len(vlens)), list(map(str, vlens)))
         axes.set_xlim(-0.3, len(vlens) - 0.6)
-        drawing.labelled(axes, "VLEN, bits", f"times as fast as {name}", dtype, "y")
+        drawing.labelled(axes, "VLEN, bits", f"ratio to {name}", dtype, "y")
     return drawing.svg(figure, "by-vlen")
 
 
@@ -114,13 +114,18 @@ def dispatch(maps: Sequence[DispatchMap], colours: Mapping[str, str]) -> str:
         axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
         drawing.powers_of_two(axes)
         where = ", ".join(f"{name} = {size}" for name, size in plane.fixed.items())
-        drawing.labelled(axes, plane.axes[0], plane.axes[1], where, size=8.5)
+        drawing.labelled(axes, f"{plane.axes[0]}, elements", f"{plane.axes[1]}, elements", where, size=8.5)
         axes.grid(visible=False)
-    used = sorted({number for plane in maps for line in plane.chosen for number in line})
+    used = variants_on(maps)
     shown = [(number, template) for number, template in enumerate(first.templates) if number in used]
     handles = [Patch(color=COLOUR[colours[template]], alpha=shades[number], linewidth=0) for number, template in shown]
     drawing.legend(figure, handles, [f"{number} {template}" for number, template in shown])
     return drawing.svg(figure, f"dispatch-{first.dtype}-{first.vlen}")
+
+
+def variants_on(maps: Sequence[DispatchMap]) -> list[int]:
+    """The numbers of the variants that are chosen anywhere."""
+    return sorted({number for plane in maps for line in plane.chosen for number in line})
 
 
 def scaling(found: Sequence[Bench]) -> str:
@@ -149,10 +154,10 @@ def scaling(found: Sequence[Bench]) -> str:
                     label=name,
                 )  # fmt: skip
         ideal = [count / counts[0] for count in counts]
-        axes.plot(counts, ideal, ":", color=COLOUR["muted"], linewidth=1, label="in proportion")
+        axes.plot(counts, ideal, ":", color=COLOUR["muted"], linewidth=1, label="ideal")
         axes.set_xticks(counts, [str(count) for count in counts])
         axes.set_ylim(bottom=0)
-        drawing.labelled(axes, "threads", f"times as fast as with {counts[0]}", dtype)
+        drawing.labelled(axes, "threads", f"speedup over {counts[0]} thread{'s' if counts[0] > 1 else ''}", dtype)
     drawing.own_legend(panels[0])
     return drawing.svg(figure, "threads")
 

@@ -31,7 +31,7 @@ from tensorop.warm import start
 
 SCHEMA = 1
 _SHARE = Path("share") / "tensorop"
-_AGAIN = "make the product again"
+_AGAIN = "build the product again"
 
 T = TypeVar("T")
 Noted = Sequence[Mapping[str, object]]  # values of JSON, as the journal has them
@@ -161,8 +161,8 @@ def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str
         return journal.read(folder)
     if len(held) < 2:
         raise UsageError(
-            f"{folder} holds a product without the journal of a search, which a report is of",
-            hint=f"`{paths.command('inspect', folder)}` says what the product is",
+            f"{folder} has no journal of a search, so there is nothing to report",
+            hint=f"run `{paths.command('inspect', folder)}` to see how the library was made",
         )
     return History(facts={"operator": ", ".join(held), "platform": _mapping(manifest["platform"])["name"]})
 

@@ -27,7 +27,7 @@ def page(report: Report) -> str:
     chosen = colours(report)
     # maps of one operator, dtype and VLEN, which differ in what is fixed, are one plot
     planes = itertools.groupby(report.maps, key=lambda plane: (plane.operator, plane.dtype, plane.vlen))
-    together = [list(maps) for _, maps in planes]
+    together = [maps for _, found in planes if len(curves.variants_on(maps := list(found))) > 1]
     drawn = {
         "ratios": {dtype: plots.ratios(bench, dtype) for dtype in dtypes if bench},
         "convergence": plots.convergence(report.searches, chosen),

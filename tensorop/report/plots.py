@@ -40,14 +40,15 @@ def ratios(bench: Bench, dtype: str) -> str:
     axes.set(xscale="log", xlim=(min(0.9, *ends) / 1.05, max(1.1, *ends) * 1.2), ylim=(len(rows) - 0.4, -0.6))
     axes.set_yticks(range(len(rows)), [row.shape for row in rows])
     drawing.plain_ticks(axes, "x")
-    marks = f", marks: {', '.join(names[1:])}" if names[1:] else ""
-    drawing.labelled(axes, f"times as fast as {main}{marks}", grid="x")
+    marks = f"; marks: {', '.join(names[1:])}" if names[1:] else ""
+    drawing.labelled(axes, f"ratio to {main} (above 1: this library is faster{marks})", "shape", grid="x")
     return svg(figure, f"ratios-{dtype}")
 
 
 def convergence(searches: Sequence[SearchSummary], colours: Mapping[str, str]) -> str:
-    """Every trial's cost and the best so far; failures as ticks below. colours: by template, names of the page's."""
-    shown = [s for s in searches if any(t.cost is not None for t in s.trials)]
+    """Every trial's cost and the best so far; failures as ticks below. Of searches in which at least two trials passed.
+    colours: by template, names of the page's."""
+    shown = [s for s in searches if sum(t.cost is not None for t in s.trials) > 1]
     if not shown:
         return ""
     figure, panels = drawing.panels(len(shown), 2.3)
@@ -108,7 +109,7 @@ def roofline(roof: Roofline) -> str:
     axes.plot(xs, [p.ours for p in roof.points], "o", markersize=4, color=COLOUR["one"], markeredgewidth=0)
     axes.set(xscale="log", yscale="log")
     drawing.plain_ticks(axes, "xy")
-    drawing.labelled(axes, "flop per byte that must move at least", roof.unit)
+    drawing.labelled(axes, "arithmetic intensity, flop/byte", roof.unit)
     for p, offset, side in labels.beside(roof, axes.get_xlim(), axes.get_ylim(), _inches(figure)):
         drawing.note(axes, p.shape, (p.intensity, p.ours), offset, 6.5, ha=side, va="center")
     return svg(figure, f"roofline-{roof.dtype}-{roof.vlen}")

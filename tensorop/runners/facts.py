@@ -55,7 +55,7 @@ def parse(output: str, reported: Mapping[str, str], link: float = 0.0) -> Core:
     """The outputs of facts.sh and identify.c as a Core. Raises BoardError if the script did not run."""
     parts = _parts(output)
     if "end" not in parts:
-        raise BoardError("the target has no usable shell: it did not run a script of questions", hint="it needs sh")
+        raise BoardError("the target has no usable shell: it did not run our script", hint="install sh there")
 
     def first(part: str) -> str:
         return next(iter(parts.get(part, [])), "")

@@ -32,7 +32,9 @@ class Native(Machine):
         try:
             return children.run(["sh", "-s"], input=script, timeout=ASK_S).stdout
         except subprocess.TimeoutExpired:
-            raise JobError(f"this machine says nothing of itself within {ASK_S:g} s", hint="tensorop doctor") from None
+            raise JobError(
+                f"the program that describes this machine did not end within {ASK_S:g} s", hint="run `tensorop doctor`"
+            ) from None
 
     def place(self, program: Path) -> str:
         return str(program.absolute())

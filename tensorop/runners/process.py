@@ -97,7 +97,7 @@ def run(
             cwd=cwd,
         )
     except OSError as e:
-        raise errors.MissingTool(f"cannot start {argv[0]}: {e.strerror}", hint="tensorop doctor") from e
+        raise errors.MissingTool(f"cannot start {argv[0]}: {e.strerror}", hint="run `tensorop doctor`") from e
     try:
         if limits is not None:
             _limit(child.pid, limits)

@@ -94,7 +94,7 @@ def run(
             why = None if ended.timed_out else runner.lost(ended.status, ended.stderr)
             if why is not None:
                 if not runner.back():
-                    raise errors.BoardError(f"{why} during a call", hint="run the same command again; it goes on there")
+                    raise errors.BoardError(f"{why} during a call", hint="run the same command again to resume")
                 if given_up_at < len(replies):
                     given_up_at = len(replies)
                     continue
@@ -183,12 +183,12 @@ def _once(
         cwd=here.parent,
     )
     if parser.hello is not None and parser.hello.error:
-        raise errors.JobError(f"a library cannot be called on the target: {parser.hello.error}")
+        raise errors.JobError(f"the library cannot be loaded on the target: {parser.hello.error}")
     if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
         # No candidate's code runs before the hello, so no candidate caused this.
         raise errors.JobError(
             f"the harness did not start ({runner.name}, status {ended.status}): {ended.stderr.strip()[-500:]}",
-            hint="tensorop doctor tests compiler, emulator and harness one by one",
+            hint="run `tensorop doctor`; it tests compiler, emulator and harness one by one",
         )
     return parser, ended
 

@@ -107,7 +107,7 @@ class Ssh(Machine):
             except OSError as error:
                 raise errors.BoardError(
                     f"{error.filename or path} cannot be copied to {self.host}: {error.strerror or error}",
-                    hint="make it again, or take it out of its folder",
+                    hint="build it again, or remove it from its folder",
                 ) from None
         return self._placed[known]
 
@@ -173,7 +173,10 @@ def board(address: str) -> Ssh:
     host, _, port = address.rstrip("/").partition(":")
     # ssh would read a host with a leading dash as an option.
     if not host or host.startswith("-") or (port and not port.isdigit()):
-        raise errors.UsageError(f"'ssh://{address}' names no board", hint="expected ssh://[user@]host[:port]")
+        raise errors.UsageError(
+            f"--runner ssh://{address} is not an address",
+            hint="expected ssh://[user@]host[:port], e.g. ssh://user@board:2222",
+        )
     return Ssh(host, ("-p", port) if port else ())
 
 

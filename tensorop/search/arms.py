@@ -194,9 +194,9 @@ class TimeLimits:
     def now(self) -> Limit:
         """The limit of a trial that begins now, from rendering to measuring."""
         if not self._passed:
-            return Limit(self._first_s * 2.0**self._late, "as none of its stage has passed yet")
+            return Limit(self._first_s * 2.0**self._late, "no trial of this stage has passed yet")
         many = FACTOR * median(self._passed)
-        basis = f"{FACTOR:g} times the median of those of its stage that passed"
+        basis = f"{FACTOR:g} times the median of the trials of this stage that passed"
         return Limit(many, basis) if many >= LEAST_S else Limit(LEAST_S, f"more than {basis}")
 
     def tell(self, finished: Finished) -> bool:

@@ -59,16 +59,17 @@ def require_affordable(
             size = operator.reference.traffic(of(operator, dtype, shape))
             if size > free / 2:
                 raise UsageError(
-                    f"shape {operator.shapes.text(shape)}: its {dtype} operands take {size / 2**30:.3g} GiB, more than "
+                    f"shape {operator.shapes.text(shape)} is too large: its {dtype} operands need {size / 2**30:.3g} "
+                    "GiB, more than "
                     f"half of the {free / 2**30:.3g} GiB that are free",
-                    hint="give a smaller one; the library computes any size where there is room for it",
+                    hint="tune for a smaller shape; the library still computes any size that fits in memory",
                 )
             seconds = configurations * work(operator, dtype, shape) / a_second if a_second else 0.0
             if seconds > LONGEST_S:
                 raise UsageError(
-                    f"shape {operator.shapes.text(shape)}: its run in {dtype} under the emulator would take some "
-                    f"{seconds / 3600:.3g} hours; at most {LONGEST_S / 3600:g} is waited for",
-                    hint="give a smaller one of its form, or run it on a board with --runner ssh://HOST",
+                    f"shape {operator.shapes.text(shape)}: a run in {dtype} under the emulator would take about "
+                    f"{seconds / 3600:.3g} hours; at most {LONGEST_S / 3600:g} is allowed",
+                    hint="use a smaller shape of the same form, or run it on a board with --runner ssh://HOST",
                 )
 
 

@@ -22,7 +22,7 @@ from tensorop.specs import files, jsontext, spaces
 
 SCHEMA = 1
 SUFFIX = ".jsonl.gz"
-AGAIN = "take it from the repository again, or record it again (benchmarks/record_space.py)"
+AGAIN = "get the file from the repository again, or record it again (benchmarks/record_space.py)"
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,8 @@ class Space:
         if not space.size:
             counted = "; ".join(map(str, space.refusals())) or "a dimension has no values"
             raise JobError(
-                f"no legal point is left of {space.product}: {counted}",
-                hint="widen a tunable's values or relax a constraint",
+                f"no configuration satisfies the constraints (0 of {space.product}): {counted}",
+                hint="add values to a tunable, or relax a constraint",
             )
         return space
 
@@ -188,10 +188,10 @@ class Space:
         facts = dict(self.facts)
         seen: set[str] = set()
         if len(self.dimensions) > MAX_DIMENSIONS:
-            raise SpecError(f"a space of {len(self.dimensions)} tunables; expected at most {MAX_DIMENSIONS}")
+            raise SpecError(f"expected at most {MAX_DIMENSIONS} tunables, got {len(self.dimensions)}")
         for name, values in self.dimensions:
             if name in seen or name in facts:
-                raise SpecError(f"the tunable '{name}' is named twice or is also a fact of the platform")
+                raise SpecError(f"the tunable '{name}' is listed twice, or has the name of a platform fact")
             if len(set(values)) != len(values):
                 raise SpecError(f"the tunable '{name}' lists a value twice: {list(values)}")
             if len({isinstance(value, str) for value in values}) > 1:
@@ -246,9 +246,9 @@ def _walked(space: Space, expressions: Sequence[Expression]) -> _Walk:
             steps += 1
             if steps > MAX_NODES or len(rows) >= MAX_POINTS or read > MAX_READ:
                 raise JobError(
-                    f"the space of {space.product} points is too large to walk "
-                    f"({len(rows)} legal points after {steps} steps)",
-                    hint="give the tunables fewer values, or put those that constraints read first",
+                    f"the space of {space.product} configurations is too large to enumerate "
+                    f"({len(rows)} legal ones after {steps} steps)",
+                    hint="give the tunables fewer values, or list those that constraints use first",
                 )
             bound[name] = value
             if holds(depth + 1):

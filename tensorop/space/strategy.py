@@ -127,7 +127,10 @@ class Tuner:
         try:
             strategy: Strategy = self.factory(space, seed)
         except ImportError as error:
-            raise UsageError(f"the tuner {self.name}: {error}", hint="install that, or choose another") from error
+            raise UsageError(
+                f"the tuner {self.name} cannot start: {error}",
+                hint="install the missing package, or choose another --tuner",
+            ) from error
         return strategy
 
 
@@ -145,5 +148,5 @@ def load(name: str, extra: tuple[Path, ...] = ()) -> Tuner:
     if not isinstance(description, str):
         raise SpecError(f"{path}: DESCRIPTION is {description!r}; expected a line of text")
     if not callable(getattr(factory, "ask", None)) or not callable(getattr(factory, "tell", None)):
-        raise SpecError(f"{path}: no class Tuner with ask(n) and tell(point, cost)")
+        raise SpecError(f"{path}: expected a class Tuner with ask(n) and tell(point, cost), got none")
     return Tuner(name, path, description, factory)

@@ -11,7 +11,7 @@ from tensorop.errors import SpecError, UsageError
 from tensorop.model.bench import OURS, AtVlen, BaselineInfo, Bench, Ratio, Row
 from tensorop.specs import files, jsontext, yamlfile
 
-_HINT = "give what `tensorop bench DIR --format json` printed, or a product's share/tensorop/bench.json"
+_HINT = "pass the output of `tensorop bench DIR --format json`, or a product's share/tensorop/bench.json"
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -137,7 +137,9 @@ def read(path: Path, hint: str = _HINT) -> tuple[Bench, ...]:
 def parse(data: Any, origin: str, hint: str = _HINT) -> tuple[Bench, ...]:
     """The comparisons of a JSON value. origin: what errors call it. Raises UsageError."""
     if not isinstance(data, dict):
-        raise UsageError(f"{origin}: expected the record of a comparison, got {type(data).__name__}", hint=hint)
+        raise UsageError(
+            f"{origin}: expected a JSON object with the result of a comparison, got {type(data).__name__}", hint=hint
+        )
     by_threads = data.get("by_threads")
     each = {origin: data}
     if by_threads and isinstance(by_threads, dict):

@@ -24,7 +24,7 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
     for folder in plugin_dirs(kind, plugins):
         there = [folder / one.name for one in itertools.islice(os.scandir(folder), _MOST + 1)]
         if len(there) > _MOST:
-            raise SpecError(f"{folder}: it holds more than {_MOST} files, expected a folder of plug-ins")
+            raise SpecError(f"{folder}: expected a folder of plug-ins with at most {_MOST} files, got more")
         named = [path for path in there if path.name.isprintable()]  # others are no names
         if kind == "templates":
             found |= {path.name for path in named if (path / "operator.yaml").is_file()}
@@ -46,7 +46,7 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
                 return path
             if os.path.lexists(file):
                 what = "no regular file" if file.exists() else "a link to nothing"
-                raise SpecError(f"{file}: cannot be read: it is {what}", hint="take it away, or put the file there")
+                raise SpecError(f"{file}: cannot be read: it is {what}", hint="delete it, or put the file there")
     if kind == "backends" and name in subpackages.BACKENDS:
         return subpackages.file(name, "backend")
     raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins), f"{kind}/{name}")
@@ -64,8 +64,10 @@ def folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     try:
         found = tuple(map(Path, [plugins] if isinstance(plugins, str | os.PathLike) else plugins))
     except TypeError:
-        raise UsageError(f"plugins is {plugins!r}", hint="expected a folder's path, or a list of them") from None
+        raise UsageError(
+            f"plugins must be a folder or a list of folders; got {plugins!r}", hint='e.g. plugins="mine"'
+        ) from None
     for folder in found:
         if not folder.is_dir():
-            raise UsageError(f"the plug-in folder {folder} does not exist", hint="give folders of your own, or none")
+            raise UsageError(f"the plug-in folder {folder} does not exist", hint="check the path, or remove --plugins")
     return found

@@ -80,7 +80,7 @@ def plain(path: Path, most: int) -> bytes:
 def require_narrow(path: Path, found: bytes) -> None:
     """Raises OSError for the first bytes of a file that is UTF-16 text."""
     if found.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise Unfit(errno.EINVAL, "it is UTF-16 text, expected UTF-8; save it again as that", str(path))
+        raise Unfit(errno.EINVAL, "it is UTF-16 text; save it as UTF-8", str(path))
 
 
 def text(path: Path, most: int) -> str:

@@ -39,7 +39,7 @@ def template(text: str, origin: str) -> tuple[TemplateHead, str]:
         raise SpecError(f"{origin}: expected a head between two lines of '---', got {(lines or [''])[0][:60]!r}")
     end = next((number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), None)
     if end is None:
-        raise SpecError(f"{origin}: the head has no closing line of '---'")
+        raise SpecError(f"{origin}: expected a line '---' at the end of the head, got none")
     head = "\n".join(lines[1:end])
     if len(head) > MAX_HEAD:
         raise SpecError(f"{origin}: the head has {len(head)} characters; at most {MAX_HEAD} are read")

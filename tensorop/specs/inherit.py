@@ -71,7 +71,7 @@ def _modelled(levels: Sequence[Cache], path: Path) -> tuple[Cache, ...]:
     """The levels that a board model simulates. Raises SpecError where the simulation could not index them."""
     if len(levels) < MODELLED:
         raise SpecError(
-            f"{path}: key 'caches': expected at least {MODELLED} levels, which the board model has, got {len(levels)}"
+            f"{path}: key 'caches': expected at least {MODELLED} levels, which the board model needs, got {len(levels)}"
         )
     for number, level in enumerate(levels[:MODELLED]):
         for name, value in (("sets", level.sets), ("line", level.line)):
@@ -125,8 +125,9 @@ def _heir(
     for size in _SIZES:
         if isinstance(memory, Mapping) and size in memory:
             raise SpecError(
-                f"{file.path}: unknown key 'model.memory.{size}'; the sizes of a model's caches are the platform's own",
-                hint="say them once, under the top key `caches`",
+                f"{file.path}: unknown key 'model.memory.{size}'; a model takes the sizes of its caches from the "
+                "platform",
+                hint="give them under the top-level key `caches`",
             )
     changed = {key: value for key, value in own.items() if key != "complete"}
     alone = parent is None or own.get("complete", False)
@@ -170,7 +171,7 @@ def _over(child: Mapping[str, object], parent: Mapping[str, object], where: str)
             continue
         if "source" in under and value and "source" not in value:
             raise SpecError(
-                f"{where}.{key}.source': expected where the numbers beside it come from, as they are not the parent's"
+                f"{where}.{key}.source': expected the source of the numbers that differ from the parent's, got none"
             )
         out[key] = _over(value, under, f"{where}.{key}")
     return out

@@ -33,17 +33,17 @@ def values(text: str | bytes) -> int:
 
 
 def _refused(word: str) -> Any:
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _real(word: str) -> float:
     value = float(word)
     if not math.isfinite(value):
-        raise ValueError(f"{word[:40]} is beyond all numbers")
+        raise ValueError(f"the number {word[:40]} is too large")
     return value
 
 
 def _integer(word: str) -> int:
     if len(word) > 20 or not -MAX_INTEGER <= (value := int(word)) < MAX_INTEGER:
-        raise ValueError(f"{word[:40]} is beyond 64 bits")
+        raise ValueError(f"the number {word[:40]} does not fit in 64 bits")
     return value

@@ -51,7 +51,10 @@ def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Pl
     of_arch = (p for p in platforms if p.arch == arch and p.runner not in subpackages.BACKENDS)
     fitting = [p for p in of_arch if set(p.requires) <= set(flags) and p.fixed_vlen is None]
     if not fitting:
-        raise UsageError(f"no platform file fits this machine ({arch})", hint="add one with this arch to platforms/")
+        raise UsageError(
+            f"no platform file matches this machine ({arch})",
+            hint="write one: `tensorop platforms probe > platforms/mine.yaml`",
+        )
     return min(fitting, key=lambda p: (-len(p.requires), len(p.lineage), p.name))
 
 

@@ -282,7 +282,9 @@ def _agreed(
         raise SpecError(f"{path}: method 'features': expected names with numbers from 0, got {seen!r:.80}")
     for name, text in derived.items():
         if name in seen:
-            raise SpecError(f"{declared}: key 'features.{name}': expected another name, this one is the contract's")
+            raise SpecError(
+                f"{declared}: key 'features.{name}': expected another name, since the contract uses this one"
+            )
         try:
             _check_expression(f"features.{name}", text, seen)
         except ValueError as error:
@@ -308,7 +310,7 @@ def _shared(path: Path, spec: OperatorSpec, used: tuple[Path, ...]) -> dict[str,
     there = {file.name.removesuffix(TEMPLATE_SUFFIX): file for file in files}
     if strange := [name for name in spec.kernels if name not in there]:
         known = ", ".join(sorted(there)) or "none, without 'uses'"
-        raise SpecError(f"{path}: key 'kernels': expected some of {known}, got '{strange[0]}'")
+        raise SpecError(f"{path}: key 'kernels': expected a subset of {known}, got '{strange[0]}'")
     return {name: there[name] for name in spec.kernels}
 
 
@@ -327,10 +329,11 @@ def require_whole(operator: Operator) -> None:
     """Raises SpecError where a file is absent without which no library of an operator is built or called."""
     for name in ("adapter.c", "binding.py", "product/product.yaml"):
         if not (operator.folder / name).is_file():
-            raise SpecError(f"{operator.folder / name}: missing; an operator needs it")
+            raise SpecError(f"{operator.folder / name}: the file is missing, and every operator needs it")
     if not any((folder / "candidate.c.j2").is_file() for folder in operator.templates):
         raise SpecError(
-            f"{operator.folder / 'candidate.c.j2'}: missing; an operator needs it, of its own or by `uses:`"
+            f"{operator.folder / 'candidate.c.j2'}: the file is missing; an operator needs it, or `uses:` of one that "
+            "has it"
         )
 
 
@@ -347,5 +350,5 @@ def binding(operator: Operator, device: bool = False) -> ModuleType:
 @lru_cache(maxsize=32)
 def _module(path: Path) -> ModuleType:
     if not path.is_file():
-        raise SpecError(f"{path}: missing; an operator needs it")
+        raise SpecError(f"{path}: the file is missing, and every operator needs it")
     return pymodule.load(path, f"_tensorop_operator_{path.parent.parent.name}_{path.parent.name}_{path.stem}")

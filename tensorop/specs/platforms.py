@@ -142,7 +142,10 @@ def check_whole(text: str, name: str, origin: str) -> None:
         raise SpecError(f"{origin}: key 'name': expected '{name}', got {data.get('name')!r}")
     for key in ("parent", "calibration", "probe"):
         if key in data:
-            raise SpecError(f"{origin}: unknown key '{key}'; a platform that travels says everything itself")
+            raise SpecError(
+                f"{origin}: unknown key '{key}': a platform that is stored in a product is complete, so it was edited "
+                "or written by another version"
+            )
     yamlfile.validate(PlatformSpec, data, origin)
 
 

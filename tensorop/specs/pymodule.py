@@ -30,10 +30,10 @@ def load(path: Path, name: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except ImportError as error:
-        raise UsageError(f"{path}: {error}", hint="install what it imports, or choose another") from error
+        raise UsageError(f"{path}: {error}", hint="install the package that it imports") from error
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"
-        raise SpecError(f"{path}{_line(path, error)} fails while it is loaded: {fault}") from error
+        raise SpecError(f"{path}{_line(path, error)} fails on import: {fault}") from error
     return module
 
 

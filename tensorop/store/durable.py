@@ -40,6 +40,6 @@ def write(path: Path, text: str) -> Path:
         replace(path, text)
     except OSError as error:
         raise JobError(
-            f"cannot write {path}: {error.strerror or error}", hint="free space, or make it writable"
+            f"cannot write {path}: {error.strerror or error}", hint="free disk space, or make it writable"
         ) from error
     return path

@@ -32,7 +32,7 @@ from tensorop.store.records import SCHEMA, Record
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_NOTES = 4_000_000  # JSON values in all notes of a journal
 MAX_TEXTS = 512 << 20  # characters in all texts of a journal
-START_OVER = "start over with --fresh, or give another --out"
+START_OVER = "start again with --fresh, or choose another --out"
 
 
 def journal_path(folder: Path) -> Path:
@@ -44,11 +44,11 @@ def read(folder: Path) -> History:
     path = journal_path(folder)
     if not path.is_file():
         raise UsageError(
-            f"{folder} holds no run: {path} is absent", hint="make one with `tensorop <operator> --out DIR`"
+            f"{folder} contains no run: {path} is missing", hint="start one with `tensorop <operator> --out DIR`"
         )
     history = load(path)
     if not history.sessions:
-        raise UsageError(f"{folder} holds no run: {path} has not one whole line", hint=START_OVER)
+        raise UsageError(f"{folder} contains no run: {path} has no complete line", hint=START_OVER)
     return history
 
 
@@ -151,7 +151,7 @@ class Journal:
         whole_records = [{"schema": SCHEMA, "event": event, "t": now, **fields} for fields in of_each]
         lines = [json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in whole_records]
         if self._broken:
-            raise JobError(f"{self.path} could not be written before; the run has to stop")
+            raise JobError(f"{self.path} could not be written earlier, so the run must stop")
         with whole():
             try:
                 _write(self._descriptor, "".join(lines).encode())
@@ -183,7 +183,7 @@ def _open(folder: Path, facts: Mapping[str, object], fresh: bool, lock: FolderLo
     journal = Journal(path, history, descriptor, lock)
     try:
         if torn:
-            journal.remarks.append(f"the last line of {path} was torn; it is kept in {folder / 'work' / 'torn'}")
+            journal.remarks.append(f"the last line of {path} was incomplete; it is kept in {folder / 'work' / 'torn'}")
         if history.sessions:
             journal._append("resumed", {})
         else:
@@ -227,7 +227,7 @@ def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:
         try:
             if record["schema"] != SCHEMA:
                 raise JobError(
-                    f"{path} has schema {record['schema']!r:.40} in line {number}; this version reads {SCHEMA}",
+                    f"{path} has schema {record['schema']!r:.40} in line {number}; this version reads schema {SCHEMA}",
                     hint=f"use the version of tensorop that wrote it, or {START_OVER}",
                 )
             if (record["event"] == "run") != (number == 1):
@@ -253,7 +253,7 @@ def _same_run(folder: Path, there: Mapping[str, object], here: Mapping[str, obje
     names = [name for name in dict.fromkeys([*there, *here]) if there.get(name) != here.get(name)]
     if names:
         differences = ", ".join(f"{name} was {_show(there.get(name))}, is {_show(here.get(name))}" for name in names)
-        raise UsageError(f"{folder} holds a run made with other settings: {differences}", hint=START_OVER)
+        raise UsageError(f"{folder} contains a run with other settings: {differences}", hint=START_OVER)
 
 
 def _show(value: Any) -> str:
@@ -279,6 +279,8 @@ def _cannot_write(path: Path, error: OSError) -> JobError | UsageError:
     if error.errno in _FULL:
         return JobError(
             f"the disk is full: {path} cannot grow ({error.strerror})",
-            hint="free some space and run the same command again; it goes on where it stopped",
+            hint="free disk space, then run the same command again to resume",
         )
-    return UsageError(f"cannot write {path}: {error.strerror or error}", hint="give another --out, or make it writable")
+    return UsageError(
+        f"cannot write {path}: {error.strerror or error}", hint="choose another --out, or make it writable"
+    )

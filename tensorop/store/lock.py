@@ -26,12 +26,12 @@ class FolderLock:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise JobError(
-                f"another run is at work on {folder} ({self._holder()})",
-                hint="wait for it, end it, or give another --out",
+                f"another run uses {folder} ({self._holder()})",
+                hint="wait for it, stop it, or choose another --out",
             ) from None
         except OSError as error:
             raise UsageError(
-                f"cannot write to {folder}: {error.strerror or error}", hint="give another --out, or make it writable"
+                f"cannot write to {folder}: {error.strerror or error}", hint="choose another --out, or make it writable"
             ) from error
         with contextlib.suppress(OSError):  # only the message of another run needs the name
             self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}")

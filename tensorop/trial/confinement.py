@@ -19,7 +19,9 @@ def missing(target: Target) -> tuple[str, ...]:
     """
     program = programs.sample_program(target.platform)
     if isinstance(program, Outcome):
-        raise JobError(f"no kernel can be built: {program.message}", hint="tensorop doctor tests the parts")
+        raise JobError(
+            f"no kernel can be built: {program.message}", hint="run `tensorop doctor` to test compiler and tools"
+        )
     greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.vlens[0] or None))
     return target.weaknesses(greeting)
 
@@ -42,8 +44,8 @@ def confined(target: Target, what: str, unsafe: bool) -> str:
     reasons = "; ".join(lacks)
     if not unsafe:
         raise UsageError(
-            f"{what}, and {reasons}",
-            hint="take a target that confines them (`tensorop doctor --platform NAME` says whether it does), or "
-            "add --unsafe to run them with all rights of the user they run as",
+            f"{what}, and this target cannot sandbox untrusted code: {reasons}",
+            hint="use a target that can (`tensorop doctor --platform NAME` tells you), or add --unsafe to run it "
+            "with all your rights",
         )
-    return f"--unsafe: {reasons}; untrusted kernels run with all rights of the user they run as"
+    return f"--unsafe: {reasons}; untrusted kernels run with all your rights"

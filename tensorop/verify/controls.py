@@ -84,7 +84,9 @@ def _read(path: Path) -> Control:
         return Control(path.stem, path, values["fault"], expected, needs, dtypes)
     except (KeyError, ValueError) as e:
         kinds = ", ".join(k.value for k in Kind)
-        raise SpecError(f"{path}: a control begins with its 'fault:' and its 'expect:' ({kinds}): {e}") from e
+        raise SpecError(
+            f"{path}: expected 'fault:' and 'expect:' ({kinds}) in the first comment of a control: {e}"
+        ) from e
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ class ControlRun:
         if not todo:
             folder = self.operator.folder / "controls"
             raise SpecError(
-                f"{folder} holds no kernels; a judge never shown a faulty one proves nothing",
-                hint="add honest.c and faulty kernels beside it, as in templates of the operators shipped",
+                f"{folder} has no controls; without known-wrong kernels verification itself cannot be tested",
+                hint="add honest.c and known-wrong kernels, as in templates/gemm/controls",
             )
         for _, dtype in todo:
             self._grid(dtype)
@@ -167,17 +169,17 @@ class ControlRun:
             return
         found, name = result.outcome, f"control '{result.name}' ({result.dtype})"
         hint = (
-            f"either {control.path} or the oracle in {self.operator.folder / 'reference.py'} is wrong, or a tool of "
-            "this machine (`tensorop doctor`); without a judge no kernel can be trusted"
+            "results on this target cannot be trusted; run `tensorop doctor`, check "
+            f"{control.path} and {self.operator.folder / 'reference.py'}, or report this as a bug"
         )
         if found.kind is Kind.LOST:
-            raise JobError(f"{name} could not be judged: {found.message}", hint=hint)
+            raise JobError(f"{name} could not run: {found.message}", hint=hint)
         if found.ok:
-            message = f"{name} passed, seed {self.seed}; its fault: {result.fault}"
-            raise JobError(f"the judge is broken: {message}", hint=hint)
+            message = f"verification accepted the known-wrong {name} with seed {self.seed}; its fault: {result.fault}"
+            raise JobError(f"self-test failed: {message}", hint=hint)
         wanted = " or ".join(k.value for k in result.expected)
         tail = f"\n{found.log}" if found.log else ""
         raise JobError(
-            f"the judge is broken: {name} must end as {wanted}, it ended as {found.kind.value}: {found.message}{tail}",
+            f"self-test failed: {name} must end as {wanted}, but ended as {found.kind.value}: {found.message}{tail}",
             hint=hint,
         )

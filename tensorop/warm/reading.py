@@ -60,7 +60,7 @@ def read(job: Job) -> tuple[list[WarmSource], list[str]]:
         found.append(source)
         remarks += [source.remark] if source.remark else []
     if not found and not remarks and job.warm_start not in (AUTO, NONE):
-        remarks.append(f"no warm start: {job.warm_start} holds no journal; expected a product's folder or *.jsonl")
+        remarks.append(f"--warm-start {job.warm_start} has no effect: the folder contains no journal (*.jsonl)")
     return found, remarks
 
 
@@ -90,8 +90,11 @@ def _files(job: Job) -> Iterator[Path]:
     elif job.warm_start != NONE:
         path = Path(job.warm_start)
         if not (path.is_file() or path.is_dir()):
-            what = "it is neither a file nor a folder" if path.exists() else "there is no such file"
-            raise UsageError(f"--warm-start {path}: {what}", hint="give auto, none, a journal or a product's folder")
+            what = "it must be a file or a folder" if path.exists() else "the file does not exist"
+            raise UsageError(
+                f"--warm-start {path}: {what}",
+                hint="use auto, none, a journal, a file of configurations or a product's folder",
+            )
         inside = journal.journal_path(path)
         if path.is_file() or inside.is_file():
             yield inside if inside.is_file() else path
@@ -114,7 +117,7 @@ def _journal(path: Path) -> WarmSource:
     try:
         return WarmSource(path, f"{facts['platform']}'s journal", str(facts["platform"]), of_history(history))
     except (KeyError, TypeError) as error:
-        raise JobError(f"{path}, line 1: no {error}; expected the facts of a run") from None
+        raise JobError(f"{path}, line 1: the facts of the run lack {error}") from None
 
 
 def read_winners(path: Path) -> WarmSource:
@@ -124,7 +127,7 @@ def read_winners(path: Path) -> WarmSource:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     if len(lines) > MOST:
-        raise UsageError(f"{path} has {len(lines)} lines; expected a journal, or a file of at most {MOST} winners")
+        raise UsageError(f"{path} has {len(lines)} lines; a file of configurations has at most {MOST}")
     known: dict[tuple[str, str], list[StartPoint]] = {}
     head: dict[str, Any] = {}
     for number, line in enumerate(lines[:-1], 1):  # a line without its newline was cut off
@@ -142,14 +145,17 @@ def read_winners(path: Path) -> WarmSource:
             of = known.setdefault((str(record["operator"]), str(record["dtype"])), [])
             of.append(StartPoint(str(record["template"]), point_of(record["point"])))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            expected = "a journal, or a file of winners (docs/how-to/tune-my-shapes.md)"
+            expected = "a journal, or a file of configurations (docs/how-to/tune-my-shapes.md)"
             raise UsageError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from None
     if not head:
         raise UsageError(
-            f"{path}: no whole line; expected a journal, or a file of winners (docs/how-to/tune-my-shapes.md)"
+            f"{path}: it has no complete line; expected a journal, or a file of configurations "
+            "(docs/how-to/tune-my-shapes.md)"
         )
     there = sum(map(len, known.values()))
-    cut = f"{path} is cut off: {there} of its {head['lines']} winners are there" if there != head["lines"] else ""
+    cut = (
+        f"{path} is cut off: {there} of its {head['lines']} configurations were read" if there != head["lines"] else ""
+    )
     return WarmSource(path, f"the winners of {head['platform']} of {head['date']}", head["platform"], known, cut)
 
 

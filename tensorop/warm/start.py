@@ -74,18 +74,23 @@ def begin(
             sure |= dict.fromkeys(first)
             if first:
                 scaled = len(set(first) - set(of))
-                more = f", {scaled} of them scaled" if scaled else ""
-                used.append(f"{dtype}: {len(first)} first configurations of {source.name}{more}")
+                more = f", {scaled} of them scaled to this platform" if scaled else ""
+                used.append(f"{dtype}: the search starts with {len(first)} configurations of {source.name}{more}")
             hints |= dict.fromkeys(known for known in legal if known not in sure)
             if legal:
                 unused.pop(source.path, None)
         if hints and not sure:
             used.append(
-                f"{dtype}: no whole winner; {len(hints)} configurations of other platforms, dtypes and operators"
+                f"{dtype}: no tuned configuration is known for this platform; the search uses {len(hints)} of other "
+                "platforms, dtypes and operators as hints"
             )
         by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints))
     named = unused.values() if job.warm_start != AUTO else ()
-    return by_dtype, used, [f"no warm start: {_unused(source, job, operator, platform)}" for source in named]
+    return (
+        by_dtype,
+        used,
+        [f"--warm-start has no effect: {_unused(source, job, operator, platform)}" for source in named],
+    )
 
 
 def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, object]:
@@ -108,7 +113,7 @@ def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
         by_dtype = noted[-1]["begins"].items() if noted else None
         return by_dtype and {dtype: WarmStart(known(one["sure"]), known(one["hints"])) for dtype, one in by_dtype}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise JobError(f"{path}: its note '{NOTE}' was changed: {error}", hint=journal.START_OVER) from error
+        raise JobError(f"{path}: its note '{NOTE}' is invalid: {error}", hint=journal.START_OVER) from error
 
 
 def _operators(operator: Operator) -> list[str]:
@@ -152,8 +157,9 @@ def _unused(source: WarmSource, job: Job, operator: Operator, platform: Platform
     there = sorted({f"{name} {dtype}" for name, dtype in source.known})
     wanted = ", ".join(job.dtypes)
     if not any(name in _operators(operator) and dtype in job.dtypes for name, dtype in source.known):
-        return f"{source.path} has winners of {', '.join(there) or 'nothing'}; expected {operator.name} {wanted}"
-    return f"{source.path}: none of its variants of {operator.name} is legal on {platform.name}"
+        have = ", ".join(there) or "nothing"
+        return f"{source.path} has configurations of {have}; expected {operator.name} {wanted}"
+    return f"no configuration of {operator.name} in {source.path} is legal on {platform.name}"
 
 
 def is_whole(known: StartPoint, operator: Operator) -> bool:

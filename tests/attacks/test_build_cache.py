@@ -84,9 +84,9 @@ def test_an_entry_of_somebody_else_is_made_again(tmp_path: Path) -> None:
 def test_who_has_no_room_hears_of_the_folder_that_lacks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = tmp_path / "full"
     full.write_text("no folder")
-    with pytest.raises(JobError, match="cannot write what was built") as caught:
+    with pytest.raises(JobError, match="cannot write build results") as caught:
         entry(full)
-    assert caught.value.hint == "free some space, or give another --out or TMPDIR"
+    assert caught.value.hint == "free disk space, or choose another --out or TMPDIR"
     monkeypatch.setenv("TENSOROP_CACHE", str(full))
     with pytest.raises(JobError) as caught:
         cache.entry("programs", cache.key_of("x"), "program", fill)

@@ -301,7 +301,7 @@ def test_a_key_that_is_none_is_a_usage_error_without_it(key: str) -> None:
 )
 def test_a_recording_that_is_none_names_its_file(text: str, tmp_path: Path) -> None:
     (tmp_path / "001-abc.json").write_bytes(text.encode(errors="surrogatepass"))
-    with pytest.raises(JobError, match=r"001-abc\.json is no recorded call"):
+    with pytest.raises(JobError, match=r"001-abc\.json is not a valid recorded call"):
         RecordedTransport(tmp_path, None)
 
 

@@ -135,7 +135,7 @@ FORGED: dict[str, tuple[Change, str]] = {
     ),
     "a wrong result of many words": (
         lambda t: t[2].update(outcome="wrong-result", of={"x": "y" * 9999}, message="\x1b" * 4000, case="\n" * 4000),
-        "the library is wrong on K1",
+        "the library failed verification on K1",
     ),
     "a control that passed": (
         lambda t: t[1].update(outcome="ok"),
@@ -143,10 +143,13 @@ FORGED: dict[str, tuple[Change, str]] = {
     ),
     "a control of another": (lambda t: t[1].update(of={"control": "\x1b"}), r"row 0: the control .x1b ended"),
     "no control's name": (lambda t: t[1].update(of=[1]), "line 2: key 'of'"),
-    "a variant that was not verified": (lambda t: t[3]["of"].update(variant=7), "does not verify variant 0 of f32"),
+    "a variant that was not verified": (
+        lambda t: t[3]["of"].update(variant=7),
+        "has no verification of variant 0 of f32",
+    ),
     "a message that is a list": (lambda t: t[1].update(message=[1]), "line 2: key 'message'"),
     "nothing but a head": (lambda t: t.__delitem__(slice(1, None)), "damaged|cut off"),
-    "another schema": (lambda t: t[0].update(schema=[1]), r"is of schema \[1\], expected 1"),
+    "another schema": (lambda t: t[0].update(schema=[1]), r"has schema \[1\], expected 1"),
     "another machine that is none": (lambda t: t.insert(2, {"again": 1, "machine": 3}), "line 3, machine"),
 }
 
@@ -209,7 +212,7 @@ def test_what_is_chosen_by_is_bounded(whole: ProcessorProduct) -> None:
         for m in range(1, 42)
     ]
     assert len(kit_products.measured(whole.operator, whole.winners[0], kits[:40])) == 4000
-    with pytest.raises(JobError, match="kits measured 4100 problems of f32 on one board, at most 4096"):
+    with pytest.raises(JobError, match="kits measured 4100 shapes of f32 on one board; at most 4096"):
         kit_products.measured(whole.operator, whole.winners[0], kits)
 
 

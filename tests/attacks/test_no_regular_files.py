@@ -139,7 +139,7 @@ def test_a_file_of_winners_is_short(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("\n" * 5000)
     job = Job("gemm", platform="generic", out=tmp_path / "out", warm_start=str(tmp_path / "x.jsonl"))
     _, remarks = reading.read(job)
-    assert remarks[0].endswith("x.jsonl has 5001 lines; expected a journal, or a file of at most 4096 winners")
+    assert remarks[0].endswith("x.jsonl has 5001 lines; a file of configurations has at most 4096")
 
 
 def test_a_file_that_grows_is_not_read_on(tmp_path: Path) -> None:

@@ -248,10 +248,10 @@ def read(seconds: float = reading.SECONDS) -> str:
 def test_reading_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read() == "rank-1 updates"
     monkeypatch.setattr(reading, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(600)"))
-    with pytest.raises(SpecError, match=r"reading the answer took more than 0\.2 s"):
+    with pytest.raises(SpecError, match=r"reading the model's answer took more than 0\.2 s"):
         read(0.2)
     monkeypatch.setattr(reading, "_COMMAND", (sys.executable, "-c", "import os; os.abort()"))
-    with pytest.raises(SpecError, match="ended the process that reads"):
+    with pytest.raises(SpecError, match="the process that reads the model's answer crashed"):
         read()
 
 

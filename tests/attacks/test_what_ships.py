@@ -90,9 +90,9 @@ def test_a_template_cannot_tell_a_product_from_a_trial() -> None:
 
 
 def test_one_that_was_not_judged_is_not_packaged() -> None:
-    with pytest.raises(JobError, match="was never judged"):
+    with pytest.raises(JobError, match="was never verified"):
         packaged(stranger(outer.text), Texts())
-    with pytest.raises(JobError, match="was never judged"):
+    with pytest.raises(JobError, match="was never verified"):
         packaged(replace(outer, author=offline.PLUGIN), Texts())
 
 
@@ -155,13 +155,15 @@ def test_code_that_somebody_writes_into_a_journal_is_neither_tried_nor_packaged(
         return {**line, **text_record(evil)} if line["event"] == "text" else line
 
     rewritten(path, change)
-    with pytest.raises(JobError, match=rf"the journal was changed: .* the text {evil.id}, which is {text.id}"):
+    with pytest.raises(
+        JobError, match=rf"does not match this version: .* source {evil.id}, and now generates {text.id}"
+    ):
         known(tmp_path).kernel(operator, platform, at(template))
-    with pytest.raises(JobError, match="the journal was changed"):
+    with pytest.raises(JobError, match="the journal does not match this version"):
         packaged(template, known(tmp_path))
     name = as_built(operator, platform, at(outer)).id  # shipped ones are no other case
     told = Texts({name: replace(evil, variant=name)})
-    with pytest.raises(JobError, match="the journal was changed"):
+    with pytest.raises(JobError, match="the journal does not match this version"):
         told.judged(operator, platform, at(outer))
 
 
@@ -179,7 +181,7 @@ def test_a_template_that_somebody_writes_into_a_journal_passes_the_gates_too(tmp
         return {**line, **text_record(evil)} if line["event"] == "text" else line
 
     rewritten(path, change)
-    with pytest.raises(JobError, match=r"refused now .*calls:"):
+    with pytest.raises(JobError, match=r"now rejected .*calls:"):
         packaged(template, known(tmp_path))
 
 

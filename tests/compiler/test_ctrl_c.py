@@ -48,7 +48,7 @@ def test_once_in_the_search_ends_it_with_a_verified_product(tmp_path: Path) -> N
     ended = job.finish()
     assert "Traceback" not in ended.stderr
     assert ended.status == 3, ended.stderr
-    assert "calls right" in ended.stderr
+    assert "calls passed" in ended.stderr
     assert "comparison:" not in ended.stderr
     said = ended.json()
     assert said["stopped_early"] is True
@@ -65,11 +65,11 @@ def test_before_anything_passed_there_is_no_product(tmp_path: Path) -> None:
     job = Watched(*SMALL, "--trials", "50", cwd=tmp_path)
     job.until("negative controls")
     job.press()
-    job.until("nothing has passed yet", 10)
+    job.until("no kernel has passed yet", 10)
     ended = job.finish()
     assert "Traceback" not in ended.stderr
     assert ended.status == 130
-    assert "stopped before a candidate had passed" in ended.stderr
+    assert "stopped before any kernel passed" in ended.stderr
     assert product_of(tmp_path / "out") == set()
     assert below(tmp_path) == []
 
@@ -96,10 +96,10 @@ def test_once_while_the_product_is_judged_leaves_out_the_comparison_alone(
     job = Watched(*SMALL, "--trials", "4", "--format", "json", cwd=searched(tmp_path))
     job.until("verification:")
     job.press()
-    job.until("verification goes on", 10)
+    job.until("verification continues", 10)
     ended = job.finish()
     assert ended.status == 3, ended.stderr
-    assert "calls right" in ended.stderr
+    assert "calls passed" in ended.stderr
     assert ended.json()["bench"] is None
     assert product_of(tmp_path / "out") == {"include", "lib"}
     assert not (tmp_path / "out/share/tensorop/bench.json").exists()
@@ -110,13 +110,13 @@ def test_twice_ends_it_at_once_without_a_product_and_once_in_the_comparison_with
 ) -> None:
     job = Watched(*SMALL, "--trials", "4", cwd=searched(tmp_path))
     job.until("verification:")
-    for said in ("verification goes on", "interrupted; the same command goes on where it stopped"):
+    for said in ("verification continues", "interrupted; run the same command again to resume"):
         job.press()
         job.until(lambda said=said: said in job.told or job.child.poll() is not None, 10)  # type: ignore[misc]
     ended = job.finish()
     assert "Traceback" not in ended.stderr
     assert ended.status == 130
-    assert "interrupted; the same command goes on where it stopped" in ended.stderr
+    assert "interrupted; run the same command again to resume" in ended.stderr
     assert product_of(tmp_path / "out") == set()
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
     assert below(tmp_path) == []
@@ -127,7 +127,7 @@ def test_twice_ends_it_at_once_without_a_product_and_once_in_the_comparison_with
     again.press()
     ended = again.finish()
     assert ended.status == 3, ended.stderr
-    assert "the comparison is left out" in ended.stderr
+    assert "the comparison is skipped" in ended.stderr
     assert product_of(tmp_path / "out") == {"include", "lib"}
     assert events(tmp_path / "out", "finished") == kept
 
@@ -157,7 +157,7 @@ def test_a_run_that_ended_early_goes_on(tmp_path: Path) -> None:
     again.until("negative controls")
     again.press()
     ended = again.finish()
-    assert "what passed in earlier runs is packaged" in ended.stderr
+    assert "kernels that passed in earlier runs are packaged" in ended.stderr
     assert ended.status == 3, ended.stderr
     assert events(tmp_path / "out", "finished") == kept
     assert product_of(tmp_path / "out") == {"include", "lib"}

@@ -140,7 +140,9 @@ def test_a_broken_judge_and_a_wrong_library_end_it(
     assert said in done.stderr
     assert len(rows(out)) == steps
     before = files(exported[0])
-    with pytest.raises(JobError, match="is cut off" if fault == "FAKE_BLIND" else "the library is wrong on pretended"):
+    with pytest.raises(
+        JobError, match="is incomplete" if fault == "FAKE_BLIND" else "the library failed verification on pretended"
+    ):
         _retuned(device.read(opened.open_product(exported[0])), out)
     assert files(exported[0]) == before
 
@@ -153,14 +155,14 @@ def test_a_kernel_that_faults_ends_its_own_process_alone(exported: Exported, mea
     timed = [row for row in rows(out) if row["kind"] == "time"]
     assert {row["outcome"] for row in timed} == {"crash"}
     assert [row["of"] for row in timed] == [row["of"] for row in rows(measured) if row["kind"] == "time"]
-    with pytest.raises(JobError, match="nothing could be timed there"):
+    with pytest.raises(JobError, match="nothing could be measured there"):
         _retuned(device.read(opened.open_product(exported[0])), out)
 
 
 def test_products_that_have_no_kit(exported: Exported, tmp_path: Path) -> None:
     root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
     (tmp_path / "taken").mkdir()
-    with pytest.raises(UsageError, match="exists and is no kit"):
+    with pytest.raises(UsageError, match="exists and is not a kit"):
         export.export(device.read(opened.open_product(root)), tmp_path / "taken", KitRequest())
     (root / "share/tensorop/src/kernels.bin").write_bytes(b"")
     with pytest.raises(UsageError, match="does not say what a kit needs: ValueError: its kernels are not those"):
@@ -216,7 +218,7 @@ def _other(lines: list[dict[str, Any]], what: str) -> str:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("product", "is of a kit of another product"),
+        ("product", "belongs to another product"),
         ("capability", r"was measured on pretended 0 \(compute capability 80\), cuda-sm90 is for 90 to 90"),
         ("time", "expected more than 1e-06"),
         ("variant", r"has variants \[3000, .*; expected different ones"),
@@ -224,7 +226,7 @@ def _other(lines: list[dict[str, Any]], what: str) -> str:
         ("size", "has the problem .*; expected sizes above 0 of bf16"),
         ("capability text", "line 1, machine: key 'capability': expected an integer"),
         ("end", "is cut off: "),
-        ("half", "is cut off in line"),
+        ("half", "is incomplete: line"),
         ("changed", "is not as a kit writes it"),
     ],
 )
@@ -314,7 +316,7 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
     given.write_text("".join(map(signed, lines)))
     done = CliRunner().invoke(cli, ["import", str(root), str(given)])
     assert done.exit_code == 0, done.output
-    assert "8 problems, 0 without a figure" in done.output
+    assert "8 shapes, 0 of them without a time" in done.output
     assert "bf16: choosing costs " in done.output
     card = CliRunner().invoke(cli, ["inspect", str(next((root / "lib").glob("*.so")))])
     assert "measured on mine */ #error by kit" in card.output
@@ -362,7 +364,7 @@ def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is
     assert done.notes == ("as made",)
     assert not kit_products.kept(tmp_path / "absent")
     monkeypatch.delenv("FAKE_NO_DEVICE")
-    with pytest.raises(JobError, match="must not be used on a GPU"):
+    with pytest.raises(JobError, match=r"do not use .* on a GPU"):
         _here(exported, tmp_path / "wrong", monkeypatch, FAKE_WRONG="1")
 
 
@@ -372,7 +374,7 @@ def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, m
         assert done.exit_code == status, done.output
         return done.output + str(done.exception or "")
 
-    assert "no GPU that cuda-sm90 is for is in this machine" in told("verify", status=1)
+    assert "this machine has no GPU for platform 'cuda-sm90'" in told("verify", status=1)
     _there(exported, monkeypatch)
     monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
     before = files(exported[0])
@@ -389,7 +391,7 @@ def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, m
     for words in (("bench", "--against", "openblas"), ("bench", "--fast"), ("bench", "--runner", "native"),
                   ("bench", "--threads", "1"), ("bench", "--offline"), ("verify", "--jobs", "4"),
                   ("export", "--jobs", "4")):  # fmt: skip
-        assert f"{words[1]}: no effect on a" in told(*words, status=1)
+        assert f"{words[1]} has no effect on a" in told(*words, status=1)
     assert files(exported[0]) == before
 
 
@@ -424,7 +426,7 @@ def test_a_kit_of_both_types_and_two_layouts(exported: Exported, tmp_path: Path)
     plan = [step.split() for step in kit.steps(content, KitRequest(SHAPES, 0, ("bf16", "f16"), ("NN", "TN")))]
     timed = [words[1:4] for words in plan if words[0] == "time"]
     assert timed == [[dtype, "0", b] for b in "01" for _ in SHAPES for dtype in ("bf16", "f16")]
-    with pytest.raises(UsageError, match="there is no layout NX"):
+    with pytest.raises(UsageError, match="--layouts NX does not exist"):
         list(kit.steps(content, KitRequest(SHAPES, 0, (), ("NX",))))
     with pytest.raises(UsageError, match="the library holds bf16, f16, not f32"):
         list(kit.steps(content, KitRequest(SHAPES, 0, ("f32",))))

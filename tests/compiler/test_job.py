@@ -108,7 +108,7 @@ def test_two_runs_on_one_folder(tmp_path: Path) -> None:
     try:
         wait_for(lambda: bool(journal(tmp_path / "out")), first)
         message = refused(*SMALL, "--trials", "4", "--out", tmp_path / "out", cwd=tmp_path, status=1)
-        assert f"another run is at work on {tmp_path / 'out'} (process {first.pid}" in message
+        assert f"another run uses {tmp_path / 'out'} (process {first.pid}" in message
         assert "another --out" in message
     finally:
         kill_group(first)

@@ -95,7 +95,7 @@ def test_a_wrong_one_fails_at_verify_and_says_the_next_step(tmp_path: Path) -> N
     (tmp_path / "wrong.c.j2").write_text(plain().replace("p < k; ++p", "p + 1 < k; ++p"))
     ended = tensorop("judge", "wrong.c.j2", *GEMM, *SMALL, cwd=tmp_path)
     assert ended.status == 1
-    assert "wrong.c.j2 fails at stage verify: wrong-result" in ended.stdout
+    assert "wrong.c.j2 failed at stage verify: wrong-result" in ended.stdout
     assert re.search(r"case \d+ of \d+", ended.stdout)
     assert "next: the case in the message is the first that is wrong" in ended.stdout
     bad = [one for one in controls.controls(operators.load("gemm")) if "ok" not in one.expected and not one.needs]
@@ -261,5 +261,5 @@ def test_without_a_jail_it_is_refused_unless_that_is_wanted(tmp_path: Path) -> N
     assert "add --unsafe" in told[0][2]
     assert "negative controls" not in told[0][2]
     assert told[1][0] == 1, told[1]  # it ran, and is wrong
-    assert "fails at stage verify" in told[1][1]
-    assert "all rights of the user" in told[1][1]
+    assert "failed at stage verify" in told[1][1]
+    assert "with all your rights" in told[1][1]

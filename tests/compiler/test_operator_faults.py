@@ -31,8 +31,8 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     "no kernel.c.j2": ("kernel.c.j2", None, "", ("conv1d", "kernel.c.j2")),
     "no driver": ("driver.c.j2", None, "", (PRODUCT, "key 'driver'", "driver.c.j2 is none")),
     "no reference": (REFERENCE, None, "", ("reference.py: missing",)),
-    "no kernels": ("kernels/direct_taps.c.j2", None, "", ("kernels holds no template",)),
-    "no controls": ("controls", None, "", ("controls holds no kernels",)),
+    "no kernels": ("kernels/direct_taps.c.j2", None, "", ("kernels contains no template",)),
+    "no controls": ("controls", None, "", ("controls has no controls",)),
     "no honest control": ("controls/honest.c", None, "", ("controls holds no honest kernel",)),
     "no C of the product": ("product/dispatch.c.j2", None, "", (PRODUCT, "key 'dtype'", "dispatch.c.j2 is none")),
     "no default": (YAML, '{block: "1024"}', "{}", (YAML, "key 'defaults'", "none is for 'block'")),
@@ -235,7 +235,7 @@ def test_a_whole_folder_has_no_fault() -> None:
     assert [str(one) for one in found][-3:] == [
         "native f32, f64: candidate, adapter and product: as expected",
         "native f32, f64: a candidate of each template: as expected",
-        "native f32, f64: an honest control: as expected",
+        "native f32, f64: a control that must pass: as expected",
     ]
 
 

@@ -36,7 +36,7 @@ def test_documented_templates_join_the_search_and_one_of_a_shipped_name_stands_i
     words = ("gemm", "--plugins", own, "--platform", "generic", "--dtype", "f32", "--shapes", "24x17x33")
     ended = tensorop(*words, "--trials", "10", "--seed", "1", "--out", "out", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
-    assert "template 'plain' says what another says: left out" in ended.stderr
+    assert "template 'plain' has the same content as another template and is skipped" in ended.stderr
     assert f"{templates}/outer.c.j2: stands before the shipped template of this name" in ended.stderr.replace("\n", "")
     told = {record["digest"]: record["template"] for record in events(tmp_path / "out", "template")}
     begun = {record["key"]: told[record["template"]] for record in events(tmp_path / "out", "started")}

@@ -62,9 +62,9 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
         ("do { if ($vl) *($p) = ($v); } while (0)", "*($p) = ($v)", "store_tail stopped by signal"),  # past the end
         ("*($p) = ($v)", "do { ($p)[-1] = 0; *($p) = ($v); } while (0)", "element -1 of p: 0.0"),  # before the start
         ("(($vl) ? *($p) : 0)", "*($p)", "load_tail stopped by signal"),  # reads past the end
-        ("(($v) * ($s))", "(($v) * ($s) + 0)", "mul does not mean"),  # differs at minus zero alone
+        ("(($v) * ($s))", "(($v) * ($s) + 0)", "mul differs from its meaning"),  # differs at minus zero alone
         ("(($v) + ($w))", "(($v) + (undeclared))", "undeclared"),  # does not compile
-        ('lanes: "1"', 'lanes: "2"', "full does not mean lanes"),
+        ('lanes: "1"', 'lanes: "2"', "full differs from its meaning lanes"),
         ("splat:", "splot:", "lacks splat"),
     ],
 )

@@ -11,8 +11,8 @@ import pytest
 from tests.support import commands
 
 REFUSED = {  # operator, environment -> a word of what is said, and whether the process is jailed
-    "no model": ("gemm", {"TENSOROP_LLM_MODEL": ""}, "no model is named", True),
-    "no address": ("gemm", {"OPENAI_BASE_URL": "somewhere"}, "OPENAI_BASE_URL is no address", True),
+    "no model": ("gemm", {"TENSOROP_LLM_MODEL": ""}, "needs a model", True),
+    "no address": ("gemm", {"OPENAI_BASE_URL": "somewhere"}, "OPENAI_BASE_URL must be an address", True),
     "no jail": ("gemm", {}, "runs kernels that a model wrote, and", False),
     "no prompts": ("conv2d", {}, "templates/conv2d/prompts/system.md.j2 is missing", True),
 }

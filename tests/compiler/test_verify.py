@@ -85,18 +85,18 @@ def test_a_fault_that_passes_stops_the_run(tmp_path: Path) -> None:
 
 def test_a_fault_caught_by_the_wrong_check_stops_the_run(tmp_path: Path) -> None:
     broken = with_control(tmp_path, "/* fault: C is zero\n * expect: guard-page\n */\n", "zero")
-    with pytest.raises(JobError, match="must end as guard-page, it ended as wrong-result"):
+    with pytest.raises(JobError, match="must end as guard-page, but ended as wrong-result"):
         ControlRun(broken, here, runner, Seed.draw()).run(["f32"])
 
 
 def test_a_control_that_does_not_compile_stops_the_run(tmp_path: Path) -> None:
     broken = with_control(tmp_path, "/* fault: none\n * expect: wrong-result\n */\nint x = y;\n", "zero")
-    with pytest.raises(JobError, match="it ended as compile-failed"):
+    with pytest.raises(JobError, match="but ended as compile-failed"):
         ControlRun(broken, here, runner, Seed.draw()).run(["f32"])
 
 
 def test_a_control_without_its_expectation_is_a_broken_file(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"planted\.c: a control begins with"):
+    with pytest.raises(SpecError, match=r"planted\.c: expected 'fault:'"):
         controls(with_control(tmp_path, "/* fault: unknown */\n", "zero"))
 
 

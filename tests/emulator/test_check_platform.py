@@ -87,7 +87,7 @@ def test_a_board_gets_its_file(k1_board, tmp_path):
     assert all(name in text for name in FEW)
     # An emulator is no X60, and the file says so.
     assert not lines[-1].ok
-    assert "no platform can take it" in lines[-1].message
+    assert "no platform can use it" in lines[-1].message
 
 
 def test_another_board_gets_none(k1_board, tmp_path):

@@ -106,7 +106,7 @@ def test_what_a_kernel_without_filters_lacks_is_told(tmp_path: Path) -> None:
     told = done.stdout.splitlines()
     for lacks, note, offline, hint in (told[:4], told[4:]):
         assert "filters no system calls (seccomp)" in lacks
-        assert "all rights of the user" in note
+        assert "with all your rights" in note
         assert offline == ""
         assert "add --unsafe" in hint
 

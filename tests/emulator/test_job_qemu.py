@@ -73,7 +73,7 @@ def begun_with(folder: Path) -> list[str]:
 
 def test_it_began_with_the_known_winners(uninterrupted: Path) -> None:
     (said,) = begun_with(uninterrupted)
-    assert said.startswith("f32: 8 first configurations of the winners of rvv of ")
+    assert said.startswith("f32: the search starts with 8 configurations of the winners of rvv of ")
 
 
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkey
     assert not any(list(row["dims"].values()) in ([16, 16, 16], [5, 40, 9]) for row in rows)  # shapes of its own
     # the direct one, the last, serves no large ones
     assert all(None not in row["costs"][:-1] and len(row["costs"]) == len(probed[0]["variants"]) for row in rows)
-    assert "on shapes left out, choosing costs" in ended.output
+    assert "on held-out shapes the run-time choice is" in ended.output
     assert "what the model's unknowns change" in (tmp_path / "out/share/tensorop/report.html").read_text()
 
 
@@ -129,7 +129,7 @@ def test_the_same_wish_gives_the_same_bits_elsewhere_by_other_processes_killed_a
         kill_group(child)
         child.communicate()
     last = tensorop(*on_rvv, "--workers", "1", "--out", out, cwd=tmp_path)
-    assert "workers admitted: 1; trials asked for at once (--batch): 2" in last.stderr
+    assert "workers accepted: 1; candidates per round (--batch): 2" in last.stderr
     assert last.status == 0, last.stderr
     keys = [[(r["key"], r["outcome"]["kind"]) for r in events(folder, "finished")] for folder in (out, uninterrupted)]
     assert keys[0] == keys[1]

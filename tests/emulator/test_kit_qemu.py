@@ -173,7 +173,7 @@ def test_the_commands_say_it_in_json(own: Path, made: ExportedKit, measured: Pat
     assert told["unmeasured"] == 0
     done = CliRunner().invoke(cli, ["import", str(own), str(measured)])
     assert "choosing costs 10.0% on shapes left out (by what was known before: not known)" in done.stdout
-    assert "5 calls of the new library right here, seed 0:0\n" in done.stdout
+    assert "5 calls of the new library verified on this machine, seed 0:0\n" in done.stdout
 
 
 def test_a_killed_kit_goes_on(made: ExportedKit):
@@ -276,11 +276,11 @@ def _too_few(rows: list[Row]) -> None:
     ("change", "error", "said"),
     [
         (_cut, JobError, "is cut off: "),
-        (_other_product, UsageError, "is of a kit of another product"),
-        (_other_schema, UsageError, "is of schema 7, expected 1"),
+        (_other_product, UsageError, "belongs to another product"),
+        (_other_schema, UsageError, "has schema 7, expected 1"),
         (_other_machine, UsageError, "was measured on aarch64, rvv is riscv64"),
-        (_two_machines, UsageError, "was measured on several machines"),
-        (_wrong_there, JobError, "the library is wrong on a test's board"),
+        (_two_machines, UsageError, "contains results from several machines"),
+        (_wrong_there, JobError, "the library failed verification on a test's board"),
         (_no_figures, UsageError, r"line \d+: missing key 'ns'"),
         (_too_few, UsageError, r"is damaged: row \d+ has figures of 1 variants; expected figures of 2"),
     ],
@@ -303,7 +303,7 @@ def test_files_that_are_refused(
 def test_bytes_that_are_refused(whole: ProcessorProduct, measured: Path, tmp_path: Path):
     text, path = measured.read_bytes(), tmp_path / "r.jsonl"
     for data, error, said in (
-        (text[:-40], JobError, "is cut off in line"),
+        (text[:-40], JobError, "is incomplete: line"),
         (text.replace(b'"ns":[[', b'"ns":[[1', 1), UsageError, "is not as a kit writes it"),
         (b"", UsageError, "has no whole line"),
         (b"\xff\n", UsageError, "is no result of a kit"),
@@ -329,18 +329,18 @@ def test_products_that_have_no_kit(own: Path, tmp_path: Path):
     with pytest.raises(UsageError, match="does not exist"):
         opened_at(tmp_path / "none")
     (tmp_path / "taken").mkdir()
-    with pytest.raises(UsageError, match="exists and is no kit"):
+    with pytest.raises(UsageError, match="exists and is not a kit"):
         export.export(opened_at(own), tmp_path / "taken", KitRequest())
     for name in ("manifest.json", "result.jsonl"):
         (tmp_path / "taken" / name).touch()
-    with pytest.raises(UsageError, match=r"holds result\.jsonl, which is no part of a kit"):
+    with pytest.raises(UsageError, match=r"contains result\.jsonl, which does not belong to a kit"):
         export.export(opened_at(own), tmp_path / "taken", KitRequest())
     (own / "lib/libtensorop_gemm.a").unlink()
-    with pytest.raises(UsageError, match="is absent, and a kit is linked with it"):
+    with pytest.raises(UsageError, match="is missing, and the kit needs it"):
         opened_at(own)
     manifest = own / "share/tensorop/manifest.json"
     told = json.loads(manifest.read_text())
     told["operators"]["gemm"]["dtypes"]["f32"]["variants"][0]["digest"] = "0" * 16
     manifest.write_text(json.dumps(told))
-    with pytest.raises(UsageError, match="is not here: neither shipped as it was, nor in a journal"):
+    with pytest.raises(UsageError, match="is missing: it is neither shipped"):
         opened_at(own)

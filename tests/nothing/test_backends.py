@@ -54,11 +54,15 @@ def test_a_users_own_is_found_by_its_files_name() -> None:
         ('name = "nice"', 'title = "nice"', r"class 'Backend': expected name to be a str, got None"),
         ("is_host = True", "is_host = 'yes'", r"expected is_host to be a bool, got 'yes'"),
         ("confined = True", "budgets = 3", r"expected budgets to be a Budgets, got 3"),
-        ("is_host = True", "deterministic = True", "expected deterministic to be False, since a clock measures there"),
+        (
+            "is_host = True",
+            "deterministic = True",
+            "expected deterministic = False, since its measurements come from a clock",
+        ),
         ("def start(cls,", "def begin(cls,", r"expected the method start\(.*, got no such method"),
         ("confined = True", "peak = 4.0", r"expected the method peak\(.*, got 4.0"),
         (", address: str)", ")", r"expected the method start\(platform: .*, address: .*, got \(platform"),
-        ("class Nice(Native)", "1 / 0\n\n\nclass Nice(Native)", "fails while it is loaded: ZeroDivisionError"),
+        ("class Nice(Native)", "1 / 0\n\n\nclass Nice(Native)", "fails on import: ZeroDivisionError"),
     ],
 )
 def test_a_malformed_one_is_refused_with_file_part_and_what_was_expected(

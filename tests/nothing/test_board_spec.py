@@ -183,7 +183,7 @@ def test_too_many_scenarios_and_no_compiler_are_said(monkeypatch):
     with pytest.raises(JobError, match="at most 32 scenarios"):
         measure.plugin(scenarios=33)
     monkeypatch.setattr(measure, "CC", "no-such-cc")
-    with pytest.raises(measure.MissingTool, match="no host C compiler 'no-such-cc'"):
+    with pytest.raises(measure.MissingTool, match="needs the C compiler 'no-such-cc'"):
         measure.plugin()
 
 

@@ -17,19 +17,19 @@ def test_times(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "m", "3 m", "-3m", "3x", "1m or so", "0x10", "\u0665s"])
 def test_no_times(text):
-    with pytest.raises(UsageError, match="is not a time"):
+    with pytest.raises(UsageError, match="expected a time"):
         parse_seconds(text)
 
 
 @pytest.mark.parametrize("text", ["2", "90", "0.5", " 2 "])
 def test_a_number_alone_is_asked_back(text):
-    with pytest.raises(UsageError, match=f"{text.strip()}s or {text.strip()}m\\?"):
+    with pytest.raises(UsageError, match=f"{text.strip()}s or {text.strip()}m"):
         parse_seconds(text)
 
 
 @pytest.mark.parametrize("limits", [{}, {"seconds": 0.0}, {"seconds": -1.0}, {"trials": 0}, {"seconds": float("inf")}])
 def test_no_budgets(limits):
-    with pytest.raises(UsageError, match="budget"):
+    with pytest.raises(UsageError, match=r"--budget|--trials|limit"):
         Budget(**limits)
 
 

@@ -64,8 +64,8 @@ def test_an_alternative_the_model_has_not_is_refused(tmp_path):
     ("changes", "said"),
     [
         ({"model": {"name": MODEL.name, "version": 999}}, "key 'model'"),
-        ({"residual": {"before": 2, "after": 0.9, "known": 0}}, "does not explain this board"),
-        ({"residual": {"before": 2, "after": 0.1, "known": 3}}, "does not explain this board"),
+        ({"residual": {"before": 2, "after": 0.9, "known": 0}}, "does not describe this board"),
+        ({"residual": {"before": 2, "after": 0.1, "known": 3}}, "does not describe this board"),
         (
             {"constants": {"core.nothing": {"value": 1, "was": 1, "low": 0, "high": 2, "determined": True}}},
             "core.nothing",

@@ -35,7 +35,7 @@ def test_the_literal_is_plain_ascii_in_short_lines() -> None:
 def test_a_file_without_a_card_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "other.so"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match=r"other\.so holds no provenance card"):
+    with pytest.raises(UsageError, match=r"other\.so contains no provenance card"):
         card.read_card(file)
 
 

@@ -101,7 +101,7 @@ def test_a_record_of_something_else_is_refused(change, said):
     ("text", "said"),
     [
         ("no json", "expected JSON"),
-        ("[1]", "expected the record of a comparison, got list"),
+        ("[1]", "expected a JSON object with the result of a comparison, got list"),
         ("{}", "missing key 'platform'"),
         (json.dumps(bench({**row(16, 1), "ours": "fast"})), "key 'results.0.ours'"),
         (json.dumps(bench(row(16, -1.0))), "key 'results.0.ours'"),
@@ -125,5 +125,5 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
     with pytest.raises(UsageError, match="not UTF-8 text: invalid start byte at byte 0"):
         benches.read(tmp_path / "bytes")
     (tmp_path / "wide").write_bytes("{}".encode("utf-16"))
-    with pytest.raises(UsageError, match="it is UTF-16 text, expected UTF-8; save it again as that"):
+    with pytest.raises(UsageError, match="it is UTF-16 text; save it as UTF-8"):
         benches.read(tmp_path / "wide")

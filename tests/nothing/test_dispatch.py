@@ -109,8 +109,8 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
     assert [(tree.vlen, tree.regret) for tree in trees_of(told)] == [(128, 0.01), (256, 0.0125), (512, 0.0)]
     lines = card_lines({"dtypes": {"f32": told}})
     assert lines[0] == "f32: 2 variants"
-    assert lines[1].endswith(", also written for VLEN 256, text 0a1b")
-    assert lines[lines.index("    VLEN 128, dispatch regret on shapes left out 1.00%") + 1].strip() == "variant 0"
+    assert lines[1].endswith(", with specialised code for VLEN 256, source 0a1b")
+    assert lines[lines.index("    VLEN 128, dispatch loss on held-out shapes 1.00%") + 1].strip() == "variant 0"
 
 
 def test_one_tree_stays_as_it_was_in_the_manifest() -> None:

@@ -69,7 +69,7 @@ def test_a_job_takes_the_seed_that_one_printed(tmp_path: Path) -> None:
     whole = str(Seed(4, 0xAB))
     assert noted("--seed", whole) == noted("--seed", "4") == noted("--seed", whole) == [whole]
     said = refused(*JOB, "--trials", "6", "--out", "out", "--seed", "4:cd", cwd=tmp_path)
-    assert f"holds a run whose seed is {whole}, not the one given" in said
+    assert f"--seed differs from the run in out, which has the seed {whole}" in said
 
 
 def test_a_run_is_of_the_flags_it_began_with(tmp_path: Path) -> None:

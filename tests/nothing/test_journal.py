@@ -178,7 +178,7 @@ def test_a_torn_first_line_is_a_new_run(tmp_path):
         ('{"schema":5,"event":"finished","t":0,"key":"k","round":0}', "damaged in line 2: KeyError"),
         ('{"schema":5,"event":"run","t":0,"facts":{}}', "damaged in line 2: ValueError: the first line"),
         ("[]", "damaged in line 2: TypeError"),
-        ('{"schema":2,"event":"run","t":0}', "has schema 2 in line 2; this version reads 5"),
+        ('{"schema":2,"event":"run","t":0}', "has schema 2 in line 2; this version reads schema 5"),
     ],
 )
 def test_damage_is_refused_with_its_line(tmp_path, line, complaint):
@@ -220,7 +220,7 @@ def test_two_runs_on_one_folder(tmp_path):
         try:
             assert other.stdout.readline() == "held\n"
             for _ in range(2):
-                with pytest.raises(JobError, match=rf"at work on {tmp_path} \(process {other.pid} on ") as caught:
+                with pytest.raises(JobError, match=rf"another run uses {tmp_path} \(process {other.pid} on ") as caught:
                     Journal.open(tmp_path, {})
             assert "--out" in caught.value.hint
         finally:
@@ -238,7 +238,7 @@ def test_a_full_disk(tmp_path):
         assert "run the same command again" in caught.value.hint
         journal._descriptor = disk
         os.close(full)
-        with pytest.raises(JobError, match="could not be written before"):
+        with pytest.raises(JobError, match="could not be written earlier"):
             journal.start(trial(2))
     assert store.read(tmp_path).replay() == []
 
@@ -275,7 +275,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, out):
 
 
 def test_no_run_to_read(tmp_path):
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match="contains no run"):
         store.read(tmp_path)
 
 

@@ -61,7 +61,7 @@ def test_a_c_file_keeps_its_lines_and_is_a_template() -> None:
     [
         ("int x;\n", "expected a head that begins with '/*---', got 'int x;'"),
         ("", "expected a head that begins with '/*---'"),
-        ("\n/*---\nstrategy: s\n", "line 2: the head has no closing line '---*/'"),
+        ("\n/*---\nstrategy: s\n", "line 2: expected the line '---*/' at the end of the head"),
         ("/*---\nstrategi: s\ntunables: {}\n---*/\n", "unknown key 'strategi'; did you mean 'strategy'?"),
     ],
 )
@@ -87,14 +87,14 @@ def test_every_end_has_a_next_step() -> None:
 
 FILES: dict[str, tuple[str | bytes, str]] = {
     "no_head.c.j2": (BODY, "expected a head between two lines of '---'"),
-    "open.c.j2": ("---\nstrategy: s\n", "the head has no closing line"),
+    "open.c.j2": ("---\nstrategy: s\n", "expected a line '---' at the end of the head"),
     "unknown.c.j2": (HEAD.replace("reads", "raeds") + BODY, "unknown key 'raeds'; did you mean 'reads'?"),
     "tag.c.j2": (HEAD.replace("s\n", "!!python/name:os.system x\n", 1) + BODY, "tag.c.j2"),
     "tile.c.j2": (
         HEAD.replace("mr_vectors: [2], ", "") + BODY,
         "key 'tunables': expected mr_vectors among them, got nr",
     ),
-    "empty.c.j2": (HEAD, "nothing follows the head"),
+    "empty.c.j2": (HEAD, "expected C text after the head"),
     "latin.c.j2": (HEAD.encode() + b"\xff", "not UTF-8 text"),
     "text.txt": (HEAD + BODY, "expected a kernel template (*.c.j2) or a C file (*.c)"),
     "bare.c": ("void f(void) {}\n", "expected a head that begins with '/*---'"),
@@ -114,17 +114,17 @@ def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("none.c", "generic"), "none.c: there is no such file"),
-        (("folder.c", "generic"), "folder.c: not a file"),
+        (("none.c", "generic"), "none.c: the file does not exist"),
+        (("folder.c", "generic"), "folder.c: it is not a file"),
         (("k.c.j2", "rvw"), "unknown platform 'rvw'"),
-        (("k.c.j2", "generic", "--dtype", "f32,f64"), "one at a time"),
-        (("k.c.j2", "generic", "--runner", "null"), "it judges nothing"),
+        (("k.c.j2", "generic", "--dtype", "f32,f64"), "takes one element type here"),
+        (("k.c.j2", "generic", "--runner", "null"), "is a dry run and cannot check a kernel"),
         (("k.c.j2", "generic", "--seed", "1:"), "got '1:'"),
-        (("k.c.j2", "generic", "--timeout", "2h"), "--timeout 2h: expected up to an hour"),
+        (("k.c.j2", "generic", "--timeout", "2h"), "--timeout must be above 0 and at most an hour; got 2h"),
         (("k.c.j2", "generic", "--shapes", "3x3"), "not a shape of gemm: expected a shape as mxnxk, got '3x3'"),
-        (("k.c.j2", "generic", "--template", "none/k.c.j2"), "none/k.c.j2: cannot be written"),
-        (("k.c.j2", "generic", "--seed", "3:-5"), "--seed: expected an integer or PUBLIC:SECRET, got '3:-5'"),
-        (("k.c.j2", "generic", "--seed", ""), "--seed: expected an integer or PUBLIC:SECRET, got ''"),
+        (("k.c.j2", "generic", "--template", "none/k.c.j2"), "none/k.c.j2 cannot be written"),
+        (("k.c.j2", "generic", "--seed", "3:-5"), "--seed: expected an integer or N:SECRET, got '3:-5'"),
+        (("k.c.j2", "generic", "--seed", ""), "--seed: expected an integer or N:SECRET, got ''"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -142,7 +142,7 @@ def test_what_cannot_be_is_a_usage_error(
 
 def test_the_command_line_says_so_with_its_status(tmp_path: Path) -> None:
     message = refused("judge", "none.c", "--operator", "gemm", "--platform", "generic", cwd=tmp_path)
-    assert "error: none.c: there is no such file" in message
+    assert "error: none.c: the file does not exist" in message
 
 
 def test_a_seed_is_taken_as_it_is_printed_and_as_an_integer() -> None:

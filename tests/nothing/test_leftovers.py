@@ -102,7 +102,8 @@ def test_a_copy_under_another_name_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("My-KernelTemplate", "lower-case letters"), ("direct", "call the template otherwise")]
+    ("name", "says"),
+    [("My-KernelTemplate", "lower-case letters"), ("direct", "is reserved for the small-problem kernel")],
 )
 def test_a_name_that_cannot_be_a_templates_is_said(tmp_path: Path, name: str, says: str) -> None:
     put(tmp_path, f"templates/gemm/kernels/{name}.c.j2")

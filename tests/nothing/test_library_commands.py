@@ -53,11 +53,11 @@ def test_a_folder_and_its_library_open_the_same(tmp_path):
 def test_a_folder_without_a_product(tmp_path, command):
     error = invoke(command, tmp_path).exception
     assert isinstance(error, UsageError)
-    assert "holds no product" in error.message
-    assert "make one with" in (error.hint or "")
+    assert "contains no product" in error.message
+    assert "build one with" in (error.hint or "")
     (tmp_path / "share/tensorop").mkdir(parents=True)
     (tmp_path / "share/tensorop/journal.jsonl").touch()
-    assert "goes on where it stopped" in str(invoke(command, tmp_path).exception)
+    assert "command again to resume" in str(invoke(command, tmp_path).exception)
     assert "does not exist" in str(invoke(command, tmp_path / "none").exception)
 
 
@@ -66,11 +66,11 @@ def test_a_library_that_is_none_or_anothers(tmp_path):
     plain.write_bytes(elf(X86_64))
     with pytest.raises(UsageError, match="no provenance card"):
         opened.open_product(plain)
-    with pytest.raises(UsageError, match="for riscv64, its card says platform generic"):
+    with pytest.raises(UsageError, match="for riscv64, but its provenance card names platform generic"):
         opened.open_product(library(tmp_path / "a.so", RISCV))
     with pytest.raises(UsageError, match="unknown platform 'genric'"):
         opened.open_product(library(tmp_path / "b.so", platform="genric"))
-    with pytest.raises(UsageError, match="does not say"):
+    with pytest.raises(UsageError, match="lacks"):
         opened.open_product(library(tmp_path / "c.so", dtypes=3))
 
 
@@ -87,8 +87,8 @@ def test_unknown_names(tmp_path):
     assert "unknown suite of gemm 'quik'" in str(invoke("bench", file, "--shapes", "quik").exception)
     assert "not a shape of gemm" in str(invoke("bench", file, "--shapes", "64x64").exception)
     assert "unknown dtype" in str(invoke("bench", file, "--dtype", "f8").exception)
-    assert "holds f32, not f64" in str(invoke("verify", file, "--dtype", "f64").exception)
-    assert "expected an integer or PUBLIC:SECRET" in str(invoke("verify", file, "--seed", "7x").exception)
+    assert "supports f32; got --dtype f64" in str(invoke("verify", file, "--dtype", "f64").exception)
+    assert "expected an integer or N:SECRET" in str(invoke("verify", file, "--seed", "7x").exception)
     assert "unknown platform" in str(invoke("doctor", "--platform", "rvw").exception)
 
 
@@ -96,12 +96,12 @@ def test_unknown_names(tmp_path):
 def test_numbers_of_threads_are_checked(tmp_path, given):
     ended = invoke("bench", tmp_path, "--threads", given)
     assert ended.exit_code == 2
-    assert "from 1 to 1024, e.g. 1,2,4" in ended.output
+    assert "from 1 to 1024, such as 1,2,4" in ended.output
 
 
 def test_an_older_result_is_of_one_number_of_threads(tmp_path):
     ended = invoke("bench", tmp_path, "--threads", "1,2", "--compare", tmp_path / "old.json")
-    assert "--compare is of one number of threads" in str(ended.exception)
+    assert "--compare supports one thread count; got --threads 1,2" in str(ended.exception)
 
 
 def test_inspect_shows_the_card(tmp_path):
@@ -112,7 +112,7 @@ def test_inspect_shows_the_card(tmp_path):
     tree = {"feature": "k", "threshold": 8, "low": {"variant": 0}, "high": {"variant": 1}}
     file = library(tmp_path / "lib.so", dtypes={"f32": {"variants": variants, "tree": tree, "regret": 0.0125}})
     found = invoke("inspect", file)
-    assert "f32: 2 variants, dispatch regret on shapes left out 1.25%" in found.output
+    assert "f32: 2 variants, dispatch loss on held-out shapes 1.25%" in found.output
     assert "0: outer (offline) mr_vectors=2 nr=4" in found.output
     assert "k <= 8:" in found.output
     assert json.loads(invoke("inspect", file, "--format", "json").stdout)["operator"] == "gemm"
@@ -122,10 +122,10 @@ def test_verdicts_in_a_line():
     good = Verdict(Outcome(Kind.OK), 256, 812, "0:ff", 0.41, 1, "f32")
     assert (
         tables.verdict_line(good)
-        == "f32 VLEN 256, 1 thread: 812 cases passed, worst error 0.41 of its bound, seed 0:ff"
+        == "f32 VLEN 256, 1 thread: 812 calls passed, largest error 41% of its bound, seed 0:ff"
     )
     bad = Verdict(Outcome(Kind.WRONG, "verify", "C[0,1] is off"), 0, 3, "0:ff", float("inf"), 2, "f64")
     assert tables.verdict_line(bad) == "f64, 2 threads: FAILED (wrong-result): C[0,1] is off"
     assert bad.to_json()["worst"] is None
     none = Verdict(Outcome(Kind.OK), 0, 0, "0:ff", 0.0, 2, "f64")
-    assert tables.verdict_line(none).startswith("f64, 2 threads: not verified: the operator names no calls for it")
+    assert tables.verdict_line(none).startswith("f64, 2 threads: not verified: the operator defines no calls for it")

@@ -195,7 +195,7 @@ def test_a_killed_run_does_not_pay_twice_and_a_recording_replays(brief, model, t
     assert again == first
     replayed = list(replay(brief, tmp_path / "llm", "m").rounds(2, judge))
     assert replayed == first
-    with pytest.raises(JobError, match="no recorded reply"):
+    with pytest.raises(JobError, match="no recorded answer"):
         list(replay(brief, tmp_path / "llm", "m", seed=9).rounds(1, judge))
     written = [file.read_text() for file in (tmp_path / "llm").iterdir()]
     assert len(written) >= 3

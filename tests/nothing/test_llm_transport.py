@@ -360,9 +360,9 @@ def test_calls_are_written_down_and_answered_from_there(server, tmp_path):
     replay = RecordedTransport(tmp_path, None)
     assert replay.complete(REQUEST, 10) == said[0]
     assert replay.complete(REQUEST, 10) == said[2]
-    with pytest.raises(JobError, match=f"no recorded reply number 3 to the request {REQUEST.digest}"):
+    with pytest.raises(JobError, match=f"no recorded answer number 3 to the request {REQUEST.digest}"):
         replay.complete(REQUEST, 10)
-    with pytest.raises(JobError, match="no recorded reply number 1"):
+    with pytest.raises(JobError, match="no recorded answer number 1"):
         replay.complete(Request("tiny", ()), 10)
     files = sorted(tmp_path.iterdir())
     assert [f.name for f in files] == [f"{i:03d}-{REQUEST.digest}.json" for i in (1, 2, 3)]
@@ -371,7 +371,7 @@ def test_calls_are_written_down_and_answered_from_there(server, tmp_path):
 
 def test_a_broken_recording_is_named(tmp_path):
     (tmp_path / "001-abc.json").write_text('{"schema": 9}')
-    with pytest.raises(JobError, match=r"001-abc\.json is no recorded call: schema 9"):
+    with pytest.raises(JobError, match=r"001-abc\.json is not a valid recorded call: schema 9"):
         RecordedTransport(tmp_path, None)
 
 
@@ -598,35 +598,41 @@ def test_the_environment_names_the_endpoint():
     [
         ({"llm_model": "m\n"}, "TENSOROP_LLM_MODEL is 'm.n'"),
         ({"llm_model": "m\udce9"}, "TENSOROP_LLM_MODEL is"),
-        ({"llm_base_url": "localhost:8000/v1"}, "OPENAI_BASE_URL is no address"),
-        ({"llm_base_url": "http://h:99999/v1"}, "OPENAI_BASE_URL is no address"),
-        ({"llm_base_url": "http://me:hunter2@h:port/v1"}, "OPENAI_BASE_URL is no address"),
-        ({"llm_base_url": "http://[::1/v1"}, "OPENAI_BASE_URL is no address"),
-        ({"llm_base_url": "http://h/v1/chat/completions"}, "OPENAI_BASE_URL ends in /chat/completions"),
-        ({"llm_base_url": "http://h/v1/models/"}, "OPENAI_BASE_URL ends in /models"),
-        ({"llm_base_url": "http:///v1"}, "OPENAI_BASE_URL is no address"),
-        ({"llm_base_url": "http://:80/v1"}, "OPENAI_BASE_URL is no address"),
-        ({"llm_base_url": "http://\x7f/v1"}, "client of the llm author cannot be made.*OPENAI_BASE_URL"),
+        ({"llm_base_url": "localhost:8000/v1"}, "OPENAI_BASE_URL must be an address"),
+        ({"llm_base_url": "http://h:99999/v1"}, "OPENAI_BASE_URL must be an address"),
+        ({"llm_base_url": "http://me:hunter2@h:port/v1"}, "OPENAI_BASE_URL must be an address"),
+        ({"llm_base_url": "http://[::1/v1"}, "OPENAI_BASE_URL must be an address"),
+        ({"llm_base_url": "http://h/v1/chat/completions"}, "OPENAI_BASE_URL must not include /chat/completions"),
+        ({"llm_base_url": "http://h/v1/models/"}, "OPENAI_BASE_URL must not include /models"),
+        ({"llm_base_url": "http:///v1"}, "OPENAI_BASE_URL must be an address"),
+        ({"llm_base_url": "http://:80/v1"}, "OPENAI_BASE_URL must be an address"),
+        ({"llm_base_url": "http://\x7f/v1"}, "client for --author llm cannot be created.*OPENAI_BASE_URL"),
         ({"ALL_PROXY": "socks://me:hunter2@h:1"}, "ALL_PROXY names a proxy of the kind 'socks'"),
         ({"all_proxy": "socks4://h:1"}, "all_proxy names a proxy of the kind 'socks4'"),
         ({"HTTPS_PROXY": "ftp://h"}, "HTTPS_PROXY names a proxy of the kind 'ftp'"),
-        ({"HTTP_PROXY": "http://me:hunter2@h:port"}, "HTTP_PROXY is no address"),
-        ({"HTTP_PROXY": "http://h:99999"}, "HTTP_PROXY is no address"),
-        ({"http_proxy": "http://"}, "http_proxy is no address"),
-        ({"http_proxy": "http://a b:1"}, "http_proxy is no address"),
-        ({"http_proxy": "://x"}, "http_proxy is no address"),
-        ({"HTTP_PROXY": "http://h:1", "NO_PROXY": "localhost 127.0.0.1"}, "NO_PROXY: 'localhost 127.0.0.1' is no host"),
-        ({"HTTP_PROXY": "http://h:1", "no_proxy": "a,http://[::1"}, "no_proxy: 'http://.::1' is no host"),
-        ({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE names /nowhere/ca.pem, which cannot be read: No such"),
-        ({"SSL_CERT_FILE": "/"}, "SSL_CERT_FILE names /, which cannot be read: Is a directory"),
+        ({"HTTP_PROXY": "http://me:hunter2@h:port"}, "HTTP_PROXY must be the address"),
+        ({"HTTP_PROXY": "http://h:99999"}, "HTTP_PROXY must be the address"),
+        ({"http_proxy": "http://"}, "http_proxy must be the address"),
+        ({"http_proxy": "http://a b:1"}, "http_proxy must be the address"),
+        ({"http_proxy": "://x"}, "http_proxy must be the address"),
+        (
+            {"HTTP_PROXY": "http://h:1", "NO_PROXY": "localhost 127.0.0.1"},
+            "NO_PROXY: 'localhost 127.0.0.1' is not a host",
+        ),
+        ({"HTTP_PROXY": "http://h:1", "no_proxy": "a,http://[::1"}, "no_proxy: 'http://.::1' is not a host"),
+        ({"SSL_CERT_FILE": "/nowhere/ca.pem"}, "SSL_CERT_FILE is /nowhere/ca.pem, which cannot be read: No such"),
+        ({"SSL_CERT_FILE": "/"}, "SSL_CERT_FILE is /, which cannot be read: Is a directory"),
         ({"SSL_CERT_FILE": __file__}, "which holds no certificates that can be read"),
-        ({"SSL_CERT_DIR": "/nowhere"}, "SSL_CERT_DIR names /nowhere, which is no folder"),
-        ({"SSL_CERT_DIR": "/dev", "llm_base_url": "https://h/v1"}, "holds no certificate by its hash"),
+        ({"SSL_CERT_DIR": "/nowhere"}, "SSL_CERT_DIR is /nowhere, which is not a folder"),
+        ({"SSL_CERT_DIR": "/dev", "llm_base_url": "https://h/v1"}, "has no certificate named by its hash"),
         ({"OPENAI_ORG_ID": "\u00e9"}, "OPENAI_ORG_ID has a character"),
         ({"OPENAI_PROJECT_ID": "p\n"}, "OPENAI_PROJECT_ID has a character"),
-        ({"OPENAI_CUSTOM_HEADERS": "X-A: b\nX-Key hunter2"}, "line 2 of OPENAI_CUSTOM_HEADERS is no header"),
-        ({"OPENAI_CUSTOM_HEADERS": "X A: hunter2"}, "line 1 of OPENAI_CUSTOM_HEADERS is no header"),
-        ({"OPENAI_CUSTOM_HEADERS": "X-A: hunter2\u00e9"}, "line 1 of OPENAI_CUSTOM_HEADERS is no header"),
+        (
+            {"OPENAI_CUSTOM_HEADERS": "X-A: b\nX-Key hunter2"},
+            "line 2 of OPENAI_CUSTOM_HEADERS is not a valid HTTP header",
+        ),
+        ({"OPENAI_CUSTOM_HEADERS": "X A: hunter2"}, "line 1 of OPENAI_CUSTOM_HEADERS is not a valid HTTP header"),
+        ({"OPENAI_CUSTOM_HEADERS": "X-A: hunter2\u00e9"}, "line 1 of OPENAI_CUSTOM_HEADERS is not a valid HTTP header"),
         ({"OPENAI_CUSTOM_HEADERS": "accept-encoding: gzip"}, "sets accept-encoding, which tensorop sets itself"),
     ],
 )

@@ -120,14 +120,17 @@ def test_a_complete_one_takes_nothing(tmp_path: Path) -> None:
         ),
         (
             ["model: {memory: {l1: {size: 65536, ways: 4}}}"],
-            r"unknown key 'model.memory.l1'; the sizes of a model's caches are the platform's own\nsay them once",
+            r"unknown key 'model.memory.l1'; a model takes the sizes of its caches from the platform\ngive them",
         ),
         (
             ["model: {memory: {l2_intervall: {value: 2}}}"],
             r"unknown key 'model.memory.l2_intervall'; did you mean 'l2_i",
         ),
         (["model: {memory: {l2_interval: {value: 2}}}"], r"missing key 'model.memory.l2_interval.source'"),
-        (["model: {memory: {tlb: {entries: 64}}}"], r"key 'model.memory.tlb.source': expected where the numbers"),
+        (
+            ["model: {memory: {tlb: {entries: 64}}}"],
+            r"key 'model.memory.tlb.source': expected the source of the numbers",
+        ),
         (["model: {memory: {l2_latency: {value: 900, source: x}}}"], r"key 'model.memory': l2_latency <= dram_latency"),
         (["model: 3"], r"key 'model'.*got 3"),
         (["model: {complete: maybe}"], r"key 'model.complete': expected true or false"),

@@ -181,7 +181,7 @@ def test_the_null_runner_answers_the_same_for_a_point_and_differs_between_points
     costs = {s.value for o, s in answers if s is not None}
     assert len(costs) > 20
     assert 0 < sum(not o.ok for o, _ in answers) < len(points)
-    with pytest.raises(errors.JobError, match="starts no program"):
+    with pytest.raises(errors.JobError, match="executes no program"):
         target.runner.command(Launch(["x"]))
 
 

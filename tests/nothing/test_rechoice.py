@@ -118,7 +118,7 @@ def test_a_variant_without_a_figure_is_noted_and_said(found):
     said = list(deliver._unmeasured(task, before))
     template = given.variants[1].template.name
     assert said[1] == (
-        f"f32: template '{template}' (variant 1) has no figure for some shapes, which are left to the others: "
+        f"f32: template '{template}' (variant 1) could not be measured on some shapes, which other variants serve: "
         "noisy: the clock drifts"
     )
 

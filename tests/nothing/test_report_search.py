@@ -67,7 +67,7 @@ def test_what_each_template_won_adds_up(told: tuple[dict[str, Any], str]) -> Non
             assert won["rivals"] == len(gains)
             assert won["by"] == (pytest.approx(statistics.geomean(gains) - 1) if gains else None)
     assert any(won["rivals"] for choice in record["choices"] for won in choice["won"])
-    assert "better than others" in text
+    assert "better than the best other" in text
 
 
 def test_a_template_without_rivals_won_against_nobody() -> None:

@@ -103,7 +103,7 @@ def test_native_is_the_most_demanding_one_that_fits() -> None:
     assert native.best(known, "x86_64", set()).name == "generic"
     assert native.best(known, "aarch64", {"fp", "asimd"}).name == "neon"
     assert native.best(known, "riscv64", set("imafdcv") | {"zba", "zbb"}).name == "rvv"  # no flag tells the VLEN
-    with pytest.raises(UsageError, match="no platform file fits this machine"):
+    with pytest.raises(UsageError, match="no platform file matches this machine"):
         native.best(known, "sparc64", set())
 
 

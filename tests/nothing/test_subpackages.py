@@ -80,8 +80,8 @@ def test_a_job_is_done_without_it_and_what_needs_it_says_so(folders: tuple[str, 
             assert "export" not in ended["help"][1]
             assert err.startswith("error: unknown command or operator 'export'")
         else:
-            assert f"needs the sub-package tensorop.{name}, which is absent here" in err.splitlines()[0]
-            assert "pip install" in err.splitlines()[1]
+            assert f"needs the sub-package tensorop.{name}, which is not installed" in err.splitlines()[0]
+            assert "install tensorop again" in err.splitlines()[1]
 
 
 def test_the_core_imports_none_of_them() -> None:

@@ -64,8 +64,8 @@ def test_its_own_template_of_a_name_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uses", "error", "told"),
     [
-        ("uses: gemm\nkernels: [inner]\n", SpecError, "expected some of dot, lanes, outer, stream, got 'inner'"),
-        ("kernels: [outer]\n", SpecError, "key 'kernels': expected some of none, without 'uses', got 'outer'"),
+        ("uses: gemm\nkernels: [inner]\n", SpecError, "expected a subset of dot, lanes, outer, stream, got 'inner'"),
+        ("kernels: [outer]\n", SpecError, "key 'kernels': expected a subset of none, without 'uses', got 'outer'"),
         ("uses: gem\n", UsageError, "unknown operator 'gem'"),
         ("uses: [gemm]\n", SpecError, "key 'uses'"),
     ],

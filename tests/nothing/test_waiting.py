@@ -52,7 +52,7 @@ def test_a_lock_that_another_process_holds(
     monkeypatch.setattr(locks, "MOST_S", 0.5)
     caplog.set_level(logging.INFO)
     with (
-        pytest.raises(JobError, match=f"is not free within 0.5 s; it is held by process {process} .*: it fetches"),
+        pytest.raises(JobError, match=f"is still locked after 0.5 s, by process {process} .*: it fetches"),
         locks.held(path, "it fetches packages"),
     ):
         pass
@@ -129,5 +129,5 @@ def test_ctrl_c_while_a_host_says_nothing(tmp_path: Path) -> None:
 
 
 def test_the_wish_for_a_warm_start_at_a_device(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--warm-start /dev/null: it is neither a file nor a folder"):
+    with pytest.raises(UsageError, match="--warm-start /dev/null: it must be a file or a folder"):
         list(reading.read(Job("gemm", "generic", ("f32",), (), out=tmp_path, warm_start="/dev/null")))

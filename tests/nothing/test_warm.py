@@ -68,14 +68,14 @@ def first(folder: Path, stage: Stage = Stage.MICRO) -> list[dict[str, Any]]:
 def test_a_platform_begins_at_its_own_winners_and_else_at_its_ancestors(tmp_path: Path) -> None:
     own, said = begin("spacemit-k1", tmp_path)
     assert len(own.sure) == 12
-    assert said == ["f32: 12 first configurations of the winners of spacemit-k1 of 2026-11-25"]
+    assert said == ["f32: the search starts with 12 configurations of the winners of spacemit-k1 of 2026-11-25"]
     inherited, said = begin("c908", tmp_path)
     assert inherited.sure == begin("rvv", tmp_path)[0].sure != ()
     assert "winners of rvv" in said[0]
     nobody, said = begin("avx2", tmp_path)
     assert nobody.sure == ()
     assert nobody.hints
-    assert "no whole winner" in said[0]
+    assert "no tuned configuration is known for this platform" in said[0]
 
 
 def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
@@ -94,7 +94,11 @@ def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
     found, used, _ = start.begin(sources, job, OPERATOR, platform, TEMPLATES)
     sure = found["f32"].sure
     assert len(sure) >= 4
-    assert re.fullmatch(rf"f32: {len(sure)} first configurations of the winners of .*, \d+ of them scaled", used[0])
+    assert re.fullmatch(
+        rf"f32: the search starts with {len(sure)} configurations of the winners of .*, \d+ of them scaled to this "
+        "platform",
+        used[0],
+    )
     by_name = {template.name: template for template in TEMPLATES}
     for known in sure:
         template = by_name[known.template]
@@ -114,7 +118,10 @@ def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
     path = a_file(tmp_path / "rvv.jsonl", {("gemm", "f32"): foreign}, platform="rvv")
     found, said = begin("avx2", tmp_path, path)
     (known,) = found.sure
-    assert said == ["f32: 1 first configurations of the winners of rvv of 2026-11-23, 1 of them scaled"]
+    assert said == [
+        "f32: the search starts with 1 configurations of the winners of rvv of 2026-11-23, 1 of them scaled to this "
+        "platform"
+    ]
     assert (known.point["mr_vectors"], known.point["nr"], known.point["kc"]) == (1, 6, 96)
     assert "lmul" not in known.point
     own = a_file(
@@ -124,7 +131,7 @@ def test_a_journal_of_another_platform_is_scaled(tmp_path: Path) -> None:
     )
     found, said = begin("avx2", tmp_path, own)
     assert found.sure == ()
-    assert said == [f"no warm start: {own}: none of its variants of gemm is legal on avx2"]
+    assert said == [f"--warm-start has no effect: no configuration of gemm in {own} is legal on avx2"]
 
 
 def test_a_winner_that_names_what_is_not_here_is_not_taken_in_part(tmp_path: Path) -> None:
@@ -156,13 +163,13 @@ def test_a_file_of_winners_and_no_other(tmp_path: Path) -> None:
     for wish in (path, tmp_path):
         assert begin("spacemit-k1", tmp_path, wish)[0] == WarmStart((WINNER,))
     said = run(tmp_path / "out", path)
-    assert "f32: 1 first configurations of the winners of spacemit-k1 of 2026-11-23" in said
+    assert "f32: the search starts with 1 configurations of the winners of spacemit-k1 of 2026-11-23" in said
     tried = [configuration for configuration in first(tmp_path / "out") if "c_ahead" in configuration]
     assert {name: tried[0][name] for name in ("lmul", "mr_vectors", "nr")} == {"lmul": 2, "mr_vectors": 1, "nr": 9}
     assert any(
         (r["blocking"].get("mc"), r["blocking"].get("kc")) == (64, 96) for r in events(tmp_path / "out", "started")
     )
-    assert gather(tmp_path / "out").warm_start == [line for line in said if "first configurations" in line]
+    assert gather(tmp_path / "out").warm_start == [line for line in said if "the search starts with" in line]
 
 
 def test_users_put_winners_beside_their_platforms(tmp_path: Path) -> None:
@@ -184,7 +191,7 @@ def test_a_journal_is_a_warm_start(tmp_path: Path) -> None:
         found, said = begin("spacemit-k1", tmp_path, wish)
         assert set(found.sure) <= set(known)
         assert len(found.sure) >= 4
-        assert f"f32: {len(found.sure)} first configurations of spacemit-k1's journal" in said
+        assert f"f32: the search starts with {len(found.sure)} configurations of spacemit-k1's journal" in said
 
 
 def test_a_run_that_is_forgotten_says_where_the_next_begins(tmp_path: Path) -> None:
@@ -212,18 +219,18 @@ def test_a_run_that_goes_on_begins_where_it_began(tmp_path: Path) -> None:
     assert len(after) > len(before)
     text = (tmp_path / "out" / JOURNAL).read_text()
     (tmp_path / "out" / JOURNAL).write_text(text.replace('"begins":{"f32"', '"begins":[],"f32":{"f32"'))
-    with pytest.raises(JobError, match="its note 'warm start' was changed"):
+    with pytest.raises(JobError, match="its note 'warm start' is invalid"):
         list(pipeline.run(job))
     with pytest.raises(UsageError, match=r"other settings: warm start was .*, is none"):
         run(tmp_path / "out")
 
 
 BAD = {
-    "another operator": ({("conv9d", "f32"): [WINNER]}, "has winners of conv9d f32; expected gemm f32"),
-    "another dtype": ({("gemm", "f64"): [WINNER]}, "has winners of gemm f64; expected gemm f32"),
+    "another operator": ({("conv9d", "f32"): [WINNER]}, "has configurations of conv9d f32; expected gemm f32"),
+    "another dtype": ({("gemm", "f64"): [WINNER]}, "has configurations of gemm f64; expected gemm f32"),
     "no legal point": (
         {("gemm", "f32"): [StartPoint("outer", Point.of(mr_vectors=99, mc=64)), StartPoint("nobody", Point.of(mc=64))]},
-        "none of its variants of gemm is legal on spacemit-k1",
+        "is legal on spacemit-k1",
     ),
 }
 
@@ -241,15 +248,15 @@ def test_a_file_of_no_use_is_said_and_the_job_goes_on(name: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "no whole line"),
+        ("", "no complete line"),
         ("hello\n", "line 1: "),
         ("[]\n", "line 1: "),
         ("{}\n", "line 1: KeyError 'event'"),
         ('{"event": "winners", "schema": 7}\n', "schema 7; this version reads 1"),
         ('{"schema": 1, "event": "winners"}\n', "line 1: KeyError 'platform'"),
         ('{"event": "run", "schema": 2, "t": 0, "facts": {}}\n', "schema 2 in line 1"),
-        ('{"event": "run", "schema": 5, "t": 0, "facts": {}}\n', "line 1: no 'platform'"),
-        ("\0" * 4000, "no whole line"),
+        ('{"event": "run", "schema": 5, "t": 0, "facts": {}}\n', "line 1: the facts of the run lack 'platform'"),
+        ("\0" * 4000, "no complete line"),
         ('{"schema": 1, "event": "winners", "platform": "a", "tensorop": "", "date": "", "made": "", "lines": 1}\n3\n',
          "line 2"),
     ],
@@ -260,7 +267,7 @@ def test_a_file_that_is_no_journal(text: str, expected: str, tmp_path: Path) -> 
     found, said = begin("spacemit-k1", tmp_path, path)
     assert found == WarmStart()
     (line,) = said
-    assert line.startswith("no warm start: ")
+    assert line.startswith("--warm-start has no effect: ")
     assert str(path) in line
     assert expected in line
 
@@ -270,7 +277,7 @@ def test_of_a_file_that_is_cut_off_the_whole_lines_are_used(tmp_path: Path) -> N
     path.write_text(path.read_text()[:-20])
     found, said = begin("spacemit-k1", tmp_path, path)
     assert found.sure == (WINNER,)
-    assert said[0] == f"{path} is cut off: 1 of its 2 winners are there"
+    assert said[0] == f"{path} is cut off: 1 of its 2 configurations were read"
     run(tmp_path / "first")
     cut = tmp_path / "first" / JOURNAL
     cut.write_text(cut.read_text()[:-20])
@@ -280,14 +287,14 @@ def test_of_a_file_that_is_cut_off_the_whole_lines_are_used(tmp_path: Path) -> N
 def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
     ended = tensorop("gemm", "--runner", "null", "--warm-start", "nowhere", "--trials", "3", cwd=tmp_path)
     assert ended.status == 2
-    assert "--warm-start nowhere: there is no such file" in ended.stderr
+    assert "--warm-start nowhere: the file does not exist" in ended.stderr
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert begin("rvv", tmp_path, tmp_path / "empty")[1] == [
-        f"no warm start: {tmp_path / 'empty'} holds no journal; expected a product's folder or *.jsonl"
+        f"--warm-start {tmp_path / 'empty'} has no effect: the folder contains no journal (*.jsonl)"
     ]
 
 

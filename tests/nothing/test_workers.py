@@ -182,7 +182,7 @@ def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
         follow()
     for thread in threads:
         thread.join()
-    assert "the same command goes on" in (lost.value.hint or "")
+    assert "run the same command again to resume" in (lost.value.hint or "")
     assert [process.poll() for process in there].count(-signal.SIGKILL) == 1
     assert any("is not admitted: a fixed kernel costs" in text for text in said)
     assert path_of(tmp_path / "out") == plain[: len(ended)]
@@ -198,7 +198,7 @@ def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
         ("-1", "null", "expected a number of processes, or the address of a Dask scheduler"),
         ("board", "null", "expected a number of processes, or the address of a Dask scheduler"),
         ("tcp://board", "null", "expected a number of processes, or the address of a Dask scheduler"),
-        ("2", "native", "trials for generic stay on one machine, .* 'native' gives figures of that machine's clock"),
+        ("2", "native", "--workers does not work with platform 'generic': its kernels are timed on one machine"),
     ],
 )
 def test_a_wish_that_cannot_be(tmp_path: Path, wish: str, runner: str, said: str) -> None:
@@ -257,11 +257,11 @@ def drops(way: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("serve", "said"),
     [
-        (nothing, "takes the connection and says nothing"),
-        (http, "an HTTP server does; a scheduler's own port is 8786 by default, that of its web page is 8787"),
-        (ssh, "says b'SSH-2.0-OpenSSH_9.2.*', which is no scheduler's greeting"),
-        (half_a_greeting, "which is no scheduler's greeting"),
-        (drops, "takes the connection and says nothing"),
+        (nothing, "accepts the connection but does not answer"),
+        (http, "an HTTP server answers; a scheduler listens on port 8786 by default, and 8787 is its web page"),
+        (ssh, "another program answers there: b'SSH-2.0-OpenSSH_9.2"),
+        (half_a_greeting, "another program answers there"),
+        (drops, "accepts the connection but does not answer"),
     ],
 )
 def test_who_answers_is_no_scheduler(
@@ -302,10 +302,10 @@ def test_a_scheduler_with_tls_and_one_without(
         time.sleep(0.05)
     by_tls = cluster.address.replace("tcp", "tls")
     with serving(lambda way: secret.wrap_socket(way, server_side=True).recv(1)) as address:
-        assert said(address) == "who listens there speaks TLS; a scheduler's address begins with tls:// then"
+        assert said(address) == "the program there uses TLS, so the address must begin with tls://"
         keys = dict.fromkeys(("ca-file", "client.cert", "client.key"), one)
         with dask.config.set({f"distributed.comm.tls.{key}": value for key, value in keys.items()}):
-            assert said(by_tls) == "it speaks without TLS, so its address begins with tcp://"
+            assert said(by_tls) == "it does not use TLS, so its address must begin with tcp://"
         assert "TLS expects a `ssl_context`" in said(address.replace("tcp", "tls"))
 
 
@@ -329,7 +329,7 @@ def test_ctrl_c_while_a_scheduler_is_looked_for(tmp_path: Path, before: bool) ->
         else:
             with pytest.raises(Stopped):
                 list(run)
-    assert told[0] == "stopping: no further search; what passed in earlier runs, if anything did, is packaged"
+    assert told[0] == "stopping: no further search; kernels that passed in earlier runs are packaged"
 
 
 def test_a_worker_that_hangs_and_a_scheduler_that_does(
@@ -372,7 +372,7 @@ def test_a_worker_that_hangs_and_a_scheduler_that_does(
     for thread in threads:
         thread.join()
     assert ended >= 8
-    assert "gets no further trials: it ended no trial within" in caplog.text
+    assert "gets no more trials: it ended no trial within" in caplog.text
     assert path_of(tmp_path / "out") == plain[:ended]
 
 
@@ -448,7 +448,7 @@ def test_nobody_answers(tmp_path: Path, cluster: Cluster, by: str, said: str, mo
     address = cluster.address.replace("tcp", by)
     with pytest.raises(JobError, match=f"--workers {address}: no Dask scheduler answers: {said}") as refused:
         list(pipeline.run(job(tmp_path / "out", runner="null", workers=address)))
-    assert "docs/how-to/distribute-trials.md says how" in (refused.value.hint or "")
+    assert "docs/how-to/distribute-trials.md shows how" in (refused.value.hint or "")
     assert not (tmp_path / "out" / "share").exists()
 
 
@@ -456,7 +456,7 @@ def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingTool) as refused:
         list(pipeline.run(job(tmp_path / "out", runner="null", workers="2")))
-    assert refused.value.hint == "pip install 'tensorop-tuner[cluster]'"
+    assert refused.value.hint == "pip install distributed cryptography"
 
 
 NEVER = object()
@@ -526,7 +526,7 @@ def test_who_is_admitted() -> None:
     assert said == [
         f"the worker b is not admitted: its tensorop is 0.0.1 (abc), here it is {OURS.versions['tensorop']}",
         "the worker c is not admitted: it cannot be asked: ModuleNotFoundError: No module named 'tensorop'",
-        "workers admitted: 2; trials asked for at once (--batch): 6",
+        "workers accepted: 2; candidates per round (--batch): 6",
     ]
 
 
@@ -542,12 +542,12 @@ def test_a_strangers_kernels_go_where_the_jail_holds(author: str, unsafe: bool, 
 
 
 def test_where_nobody_is_admitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(JobError, match=r"no worker is admitted: a: a fixed kernel costs \(1.0,\) there, .* here"):
+    with pytest.raises(JobError, match=r"no worker is usable: a: a fixed kernel costs \(1.0,\) there, .* here"):
         crew(Client({"a": replace(OURS, costs=(1.0,))}))
-    with pytest.raises(JobError, match="no worker is admitted for a model's kernels: a: its kernel filters no"):
+    with pytest.raises(JobError, match="no worker is usable for a model's kernels: a: its kernel filters no"):
         crew(Client({"a": LOOSE}), author="llm")
     monkeypatch.setattr(workers, "PATIENCE_S", -1.0)
-    with pytest.raises(JobError, match="no worker is admitted: none came within"):
+    with pytest.raises(JobError, match="no worker is usable: none connected within"):
         crew(Client({}))
 
 
@@ -555,9 +555,9 @@ def test_a_worker_that_never_shows_its_papers(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(workers, "LOOK_S", 0.01)
     monkeypatch.setattr(workers, "PATIENCE_S", 0.1)
     _, said = crew(Client({"a": OURS, "b": NEVER}))
-    assert said[0] == "the worker b has not shown its papers within 0.1 s; the search begins without it"
+    assert said[0] == "worker b has not described itself within 0.1 s; the search starts without it"
     monkeypatch.setattr(workers, "PAPERS_S", 0.1)
-    with pytest.raises(JobError, match=r"no worker is admitted: b: it has not shown its papers within 0\.1 s"):
+    with pytest.raises(JobError, match=r"no worker is usable: b: it has not described itself within 0\.1 s"):
         crew(Client({"b": NEVER}))
 
 
@@ -567,7 +567,7 @@ def test_once_nobody_is_left_a_trial_goes_to_nobody(monkeypatch: pytest.MonkeyPa
     client.leave = ("a",)
     monkeypatch.setattr(workers, "LOOK_S", 0.01)
     monkeypatch.setattr(workers, "PATIENCE_S", 0.1)
-    with pytest.raises(JobError, match="no worker is admitted: b: a fixed kernel costs"):
+    with pytest.raises(JobError, match="no worker is usable: b: a fixed kernel costs"):
         list(found(RUN, [trial("offline")], LIMIT))
     assert client.sent == []
 

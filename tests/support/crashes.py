@@ -62,7 +62,7 @@ def nothing_is_left(platform: str, places: tuple[Path, Path], names: tuple[str, 
     for name in names:
         ended = with_cores(judge(platform, f"{name.replace(' ', '_')}.c", "--timeout", "2s"), places)
         assert ended.status == 1, ended.stderr
-        assert "fails at stage verify" in ended.stdout, name
+        assert "failed at stage verify" in ended.stdout, name
     assert listed(places) == before
 
 

@@ -41,9 +41,11 @@ class Arithmetic(Memory):
             case Pred(count):
                 if self.predicate in TYPES:
                     return Int(count, SIZE)
-                raise Refusal(Guard.BOUNDS, "a predicate is no number; it is an argument of primitives")
+                raise Refusal(
+                    Guard.BOUNDS, "a predicate is used as a number; predicates are arguments of primitives only"
+                )
             case Ptr():
-                raise Refusal(Guard.BOUNDS, "an address is no number")
+                raise Refusal(Guard.BOUNDS, "an address is used as a number")
         raise Refusal(
             Guard.DATA,
             "an index, a count or other whole number is made of what was loaded; make it of k, m, n, strides, lanes "
@@ -219,7 +221,9 @@ class Arithmetic(Memory):
             raise Refusal(Guard.BOUNDS, "something else is made of an address")
         if kind in self.data or kind in self.vectors:
             if value is Data.HALF:
-                raise Refusal(Guard.DATA, "half of a vector is an argument of primitives, and no number")
+                raise Refusal(
+                    Guard.DATA, "half of a vector is used as a number; halves are arguments of primitives only"
+                )
             if isinstance(value, Pred) and kind == self.predicate:
                 return value
             if isinstance(value, PartialVector) and kind in self.vectors:

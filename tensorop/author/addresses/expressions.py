@@ -87,7 +87,9 @@ class Expressions(Collectives):
             return self._value(state, right)
         if operator in COMPARISONS or operator in ("&&", "||"):
             if not self.trusted and self._is_scale(state, left, right):
-                raise Refusal(Guard.CONDITIONS, "what a comparison of alpha or beta gives is no number to compute with")
+                raise Refusal(
+                    Guard.CONDITIONS, "the result of comparing alpha or beta is used as a number; use it in an if only"
+                )
             return self._either(state, *self._decide(state, ("two", operator, left, right)))
         return self._computed(state, operator, self._value(state, left), self._value(state, right))
 
@@ -97,7 +99,9 @@ class Expressions(Collectives):
     def _one(self, state: State, operator: str, right: Term) -> Value:
         if operator == "!":
             if not self.trusted and self._is_scale(state, right):
-                raise Refusal(Guard.CONDITIONS, "what a comparison of alpha or beta gives is no number to compute with")
+                raise Refusal(
+                    Guard.CONDITIONS, "the result of comparing alpha or beta is used as a number; use it in an if only"
+                )
             yes, no = self._decide(state, right)
             return self._either(state, no, yes)
         found = self._value(state, right)

@@ -33,9 +33,9 @@ def template(answer: str, *, operator: str, name: str, author: str, seconds: flo
     talk = process.Talk([asked], stdout_cap=_MAX_OUTPUT)
     ended = process.run(_COMMAND, timeout_s=seconds, talk=talk, environment=environment, limits=_LIMITS)
     if ended.timed_out:
-        raise SpecError(f"reading the answer took more than {seconds:g} s")
+        raise SpecError(f"reading the model's answer took more than {seconds:g} s")
     if not ended.stdout.endswith(b"\n"):
-        raise SpecError("reading the answer ended the process that reads")
+        raise SpecError("the process that reads the model's answer crashed")
     kind, content = jsontext.loads(ended.stdout)
     if kind != "template":
         raise SpecError(str(content))

@@ -26,7 +26,7 @@ def require_key(key: str) -> None:
             if where is None
             else f"has a character at {where + 1} of {len(key)} that no key has: a space, a line end or beyond ASCII"
         )
-        raise UsageError(f"OPENAI_API_KEY {what}", hint="set it again, e.g. from a file without a last line end")
+        raise UsageError(f"OPENAI_API_KEY {what}", hint="set it again without line ends and spaces")
 
 
 class Scrubber:

@@ -38,7 +38,8 @@ def require(variables: Variables, address: str) -> None:
     for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         if name in variables and not _VALUE.fullmatch(variables[name]):
             raise UsageError(
-                f"{name} has a character that no header of HTTP carries: a line end, a space at an end or beyond ASCII",
+                f"{name} is not a valid HTTP header value: it has a line end, a space at an end or a character beyond "
+                "ASCII",
                 hint=f"set {name} again, or unset it",
             )
     _headers(variables)
@@ -91,15 +92,15 @@ def _require_proxy(name: str, value: str) -> None:
     try:
         scheme = _split(value).scheme
     except ValueError:
-        raise UsageError(f"{name} is no address of a proxy", hint="write it as http://HOST:PORT, or unset it") from None
+        raise UsageError(f"{name} must be the address of a proxy", hint="e.g. http://HOST:PORT, or unset it") from None
     if scheme not in _SCHEMES:
         raise UsageError(
-            f"{name} names a proxy of the kind '{scheme}'; the client of the llm author knows {', '.join(_SCHEMES)}",
+            f"{name} names a proxy of the unsupported kind '{scheme}'; expected one of {', '.join(_SCHEMES)}",
             hint=f"write {name} as http://HOST:PORT or socks5://HOST:PORT, or unset it",
         )
     if scheme.startswith("socks") and importlib.util.find_spec("socksio") is None:
         raise UsageError(
-            f"{name} names a proxy of the kind '{scheme}', for which the package 'socksio' is missing",
+            f"{name} names a proxy of the kind '{scheme}', which needs the Python package 'socksio'",
             hint=f"pip install socksio, or unset {name}",
         )
 
@@ -129,7 +130,8 @@ def _require_exceptions(variables: Variables) -> None:
             good = False
         if not good:
             raise UsageError(
-                f"{name}: {host[:100]!r} is no host", hint=f"write {name} as localhost,.example.com with commas between"
+                f"{name}: {host[:100]!r} is not a host name",
+                hint=f"separate hosts by commas, e.g. {name}=localhost,.example.com",
             )
 
 
@@ -145,19 +147,22 @@ def _require_certificates(variables: Variables, address: str) -> None:
         else:
             return
         raise UsageError(
-            f"SSL_CERT_FILE names {file}, which {why}", hint="name a file of PEM certificates, or unset it"
+            f"SSL_CERT_FILE is {file}, which {why}", hint="set it to a file of PEM certificates, or unset it"
         )
     if folder := variables.get("SSL_CERT_DIR"):
         folders = [Path(one) for one in folder.split(":") if one]
         there = [one for one in folders if one.is_dir()]
         if not there:
-            raise UsageError(f"SSL_CERT_DIR names {folder}, which is no folder", hint="name one, or unset it")
+            raise UsageError(
+                f"SSL_CERT_DIR is {folder}, which is not a folder",
+                hint="set it to a folder of certificates, or unset it",
+            )
         if address.lower().startswith("https:") and not any(
             _HASHED.fullmatch(entry.name) for one in there for entry in one.iterdir()
         ):
             raise UsageError(
-                f"SSL_CERT_DIR names {folder}, which holds no certificate by its hash",
-                hint="`openssl rehash DIR` gives them their names; or unset it",
+                f"SSL_CERT_DIR is {folder}, which has no certificate named by its hash",
+                hint="run `openssl rehash DIR`, or unset it",
             )
 
 
@@ -171,9 +176,10 @@ def _headers(variables: Variables) -> list[tuple[str, str]]:
         where = f"line {number} of OPENAI_CUSTOM_HEADERS"  # the line is not shown: it may contain a key
         if not colon or not _HEADER.fullmatch(name) or not _VALUE.fullmatch(value):
             raise UsageError(
-                f"{where} is no header of HTTP", hint="write each as `Name: value`, in ASCII, on a line of its own"
+                f"{where} is not a valid HTTP header",
+                hint="write each header as `Name: value`, in ASCII, on its own line",
             )
         if name.lower() in _OURS:
-            raise UsageError(f"{where} sets {name}, which tensorop sets itself", hint="leave that line out")
+            raise UsageError(f"{where} sets {name}, which tensorop sets itself", hint="remove that line")
         found.append((name, value))
     return found

@@ -86,8 +86,8 @@ class RecordedTransport:
             return known[nth]
         if self._live is None:
             raise JobError(
-                f"{self._folder} has no recorded reply number {nth + 1} to the request {request.digest}",
-                hint="the prompt, the model or a template's outcome changed since it was recorded: record it anew",
+                f"{self._folder} has no recorded answer number {nth + 1} to the request {request.digest}",
+                hint="the prompt, the model or a result changed since the recording; record again with --author llm",
             )
         answer = self._live.complete(request, seconds)
         if isinstance(answer, ModelReply):
@@ -111,7 +111,7 @@ class RecordedTransport:
         except OSError as error:
             raise JobError(
                 f"{path} cannot be written: {error.strerror or error}",
-                hint="free some space or make the folder writable, and run the same command again",
+                hint="free disk space or make the folder writable, then run the same command again",
             ) from error
         self._number += 1
 
@@ -128,7 +128,8 @@ def _load(folder: Path) -> tuple[dict[str, list[ModelReply]], int]:
                 replies.setdefault(record["digest"], []).append(_reply(record["reply"]))
         except (SpecError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise JobError(
-                f"{path} is no recorded call: {str(error)[:300]}", hint="remove it; the call will be made again"
+                f"{path} is not a valid recorded call: {str(error)[:300]}",
+                hint="remove the file; the model is then asked again",
             ) from error
     return replies, 1 + max((int(path.name.split("-")[0]) for path in paths), default=0)
 

@@ -62,17 +62,22 @@ def endpoint(settings: Settings) -> Endpoint:
     Raises UsageError if none is named, if the network must not be used, or if a value would make every call fail.
     """
     if settings.offline:
-        raise UsageError("the llm author needs a network, and --offline forbids it", hint="use --author offline")
+        raise UsageError(
+            "--author llm needs a network, and --offline forbids it", hint="remove --offline, or use --author offline"
+        )
     if not settings.llm_model:
-        raise UsageError("no model is named for the llm author", hint="set TENSOROP_LLM_MODEL, or use --author offline")
+        raise UsageError(
+            "--author llm needs a model, and TENSOROP_LLM_MODEL is not set",
+            hint="set TENSOROP_LLM_MODEL, or use --author offline",
+        )
     if not settings.llm_model.isprintable() or settings.llm_model != settings.llm_model.strip():
         raise UsageError(
-            f"TENSOROP_LLM_MODEL is {settings.llm_model[:80]!r}: a line end, a space at an end or what is no text",
-            hint="set it to the model's name as the endpoint knows it",
+            f"TENSOROP_LLM_MODEL is {settings.llm_model[:80]!r}: it has a line end, a space at an end or invalid text",
+            hint="set it to the name of the model at the endpoint",
         )
     if not settings.llm_api_key and not settings.llm_base_url:
         raise UsageError(
-            "the llm author has no endpoint", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own"
+            "--author llm needs an endpoint", hint="set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of yours"
         )
     if settings.llm_base_url:
         _require_address(settings.llm_base_url)
@@ -99,11 +104,11 @@ def _require_address(address: str) -> None:
     except ValueError:
         good = False
     if not good:
-        raise UsageError("OPENAI_BASE_URL is no address", hint="write it as http://localhost:8000/v1")
+        raise UsageError("OPENAI_BASE_URL must be an address", hint="e.g. http://localhost:8000/v1")
     if call := _CALL.search(parts.path):
         raise UsageError(
-            f"OPENAI_BASE_URL ends in {call[0]}; expected the address before that",
-            hint="leave that off: it usually ends in /v1",
+            f"OPENAI_BASE_URL must not include {call[0]}",
+            hint="remove that part; the address usually ends in /v1",
         )
 
 
@@ -116,8 +121,8 @@ def _require_client(where: Endpoint, settings: Settings) -> None:
         message = shown(f"{type(error).__name__}: {error}", _scrubber(where))
         names = ["OPENAI_BASE_URL"] * bool(settings.llm_base_url) + list(settings.client)
         raise UsageError(
-            f"the client of the llm author cannot be made of what the environment says: {message}",
-            hint=f"look at {', '.join(names) or 'OPENAI_API_KEY'}",
+            f"the client for --author llm cannot be created from the environment: {message}",
+            hint=f"check {', '.join(names) or 'OPENAI_API_KEY'}",
         ) from None
 
 
