@@ -22,7 +22,7 @@ import tensorop
 from tensorop import errors, events, paths, settings, tuning
 from tensorop.cli.ctrl_c import INTERRUPTED
 from tensorop.cli.main import cli
-from tensorop.cli.operator_command import STOPPED_EARLY, operator_command
+from tensorop.cli.operator_command import GROUPS, STOPPED_EARLY, operator_command
 from tensorop.model import bench
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
@@ -31,26 +31,6 @@ from tensorop.specs import catalog, operators, platforms, products
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "reference"
-
-# The options of an operator's command, by what they are for.
-GROUPS = {
-    "Target": ("platform", "dtype", "shapes", "c_dtype", "runner", "plugins"),
-    "Search": ("budget", "trials", "tuner", "seed", "batch", "warm_start", "jobs", "workers"),
-    "Kernels": ("author", "author_timeout", "unsafe"),
-    "Output": ("out", "fresh", "threads", "offline", "format_"),
-}
-# By parameter a value as it may be typed; by `command parameter` where a command has another one.
-EXAMPLES = {
-    "platform": "rvv", "dtype": "f32,f64", "shapes": "quick,64x64x64", "c_dtype": "f32", "runner": "ssh://me@board",
-    "plugins": "my-plugins", "budget": "5m", "trials": "200", "tuner": "random", "seed": "1", "batch": "4",
-    "warm_start": "none", "jobs": "4", "workers": "2", "author": "llm", "author_timeout": "5m", "out": "build/mine",
-    "threads": "4", "format_": "json", "against": "openblas,blis", "layout": "1", "fail_below": "0.95",
-    "older": "old.json", "threshold": "5%", "probes": "40", "layouts": "NN,NT", "operator": "gemm",
-    "configurations": "10", "timeout": "5s", "template": "mine.c.j2", "judge dtype": "f64", "bench threads": "1,2,4",
-    "conv2d shapes": "quick", "tuners bench seeds": "10", "export out": "kits/k1", "export dtype": "bf16",
-    "probe out": "my-plugins/platforms/board.yaml", "platforms probe name": "board", "spaces": "my-spaces",
-    "tuners bench tuners": "bayes,random", "tuners bench spaces": "rvv",
-}  # fmt: skip
 
 
 # --- the command line ------------------------------------------------------------------------------------------------
@@ -82,14 +62,12 @@ def _overview(fixed: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _operator() -> str:
     command = operator_command("gemm")
-    parameters = {str(one.name): one for one in command.params}
-    grouped = [name for names in GROUPS.values() for name in names]
-    assert sorted(grouped) == sorted(parameters), sorted({*grouped} ^ {*parameters})
     _, more = (command.help or "").split("\n\n", 1)
     parts = ["Tune an operator for a platform and make a C library of it. Every operator takes these options.\n"]
     parts += [_usage("tensorop OPERATOR [OPTIONS]", command.epilog), _prose(more)]
-    for group, names in GROUPS.items():
-        parts += [f"### {group}\n", _options("gemm", [parameters[name] for name in names], _plain(Job))]
+    for group in GROUPS:
+        of_group = [one for one in command.params if command.groups[str(one.name)] == group]
+        parts += [f"### {group}\n", _options(of_group, _plain(Job))]
     known = [(name, operators.load(name)) for name in catalog.names("templates")]
     rows = [
         (code(name), ", ".join(one.dtypes), ", ".join(map(code, one.suites)), code(one.shapes.help), code(one.example))
@@ -112,13 +90,13 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
     yield _prose(command.help or "")
     if not isinstance(command, click.Group):
         yield _usage(f"tensorop {name} {_arguments(command)}", command.epilog)
-        yield _options(name, command.params)
+        yield _options(command.params)
         return
     for below, one in command.commands.items():
         yield f"### `tensorop {name} {below}`\n"
         yield _prose(one.help or "")
         yield _usage(f"tensorop {name} {below} {_arguments(one)}", one.epilog)
-        yield _options(f"{name} {below}", one.params)
+        yield _options(one.params)
 
 
 def _arguments(command: click.Command) -> str:
@@ -134,22 +112,20 @@ def _usage(line: str, epilog: str | None) -> str:
     return fenced(line) + "\n" + fenced("\n".join(typed), "sh")
 
 
-def _options(command: str, parameters: Iterable[click.Parameter], helps: Mapping[str, str] | None = None) -> str:
+def _options(parameters: Iterable[click.Parameter], helps: Mapping[str, str] | None = None) -> str:
     rows = []
     for one in parameters:
         name = str(one.name)
         if not isinstance(one, click.Option):
             continue
         flag, spelled = one.is_flag, "/".join([*one.opts, *one.secondary_opts])
-        metavar = "" if flag else one.metavar or _metavar(one.type)
+        ranged = isinstance(one.type, click.IntRange)
+        metavar = "" if flag else one.metavar if one.metavar and not ranged else _metavar(one.type)
         wanted = one.required or one.default in (None, (), "") or (flag and not one.default)
         default = "required" if one.required else "" if wanted else _default(one.default)
         text, _, shown = (one.help or "").partition("  [default: ")
-        example = ""
-        if not flag:
-            value = EXAMPLES.get(f"{command} {name}") or EXAMPLES[name]
-            example = code(f"{one.opts[0]} {value}")
-        text = (helps or {}).get(name, text)
+        text, _, example = text.partition(" Example: ")
+        text, example = (helps or {}).get(name, text), code(example.removesuffix(".")) if example else ""
         rows.append((code(f"{spelled} {metavar}".strip()), text, code(shown.rstrip("]") or default), example))
     return table(["Option", "Meaning", "Default", "Example"], rows) if rows else ""
 

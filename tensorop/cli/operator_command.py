@@ -20,30 +20,30 @@ GROUPS = ("Target", "Search", "Output", "Language model", "Other")  # of options
 STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
 
 
-class _Grouped(click.Command):
+class GroupedCommand(click.Command):
     """A command whose help has its options under headings. groups: the heading of each parameter."""
 
     def __init__(self, groups: Mapping[str, str], *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
-        self._groups = groups
+        self.groups = groups
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
         for one in self.get_params(ctx):
             if record := one.get_help_record(ctx):
-                records[self._groups.get(one.name or "") or GROUPS[-1]].append(record)
+                records[self.groups.get(one.name or "") or GROUPS[-1]].append(record)
         for group, of_group in records.items():
             with formatter.section(group):
                 formatter.write_dl(of_group)
 
 
-def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command:
+def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> GroupedCommand:
     """The command of one operator, whose options are those of a job. plugins: known before the command line is
     parsed."""
     operator = operators.load(name, plugins)
     example = operator.example
     more = {
-        "platform": f" Platforms: {', '.join(catalog.names('platforms', plugins))}.",
+        "platform": f" Platforms: {', '.join(catalog.names('platforms', plugins))}. Example: --platform rvv.",
         "dtypes": f" {name} supports {', '.join(operator.dtypes)}.",
         "shapes": f" Suites: {', '.join(operator.suites)}. A shape is {operator.shapes.help}."
         f" Example: --shapes {operator.usual},{example}.  [default: {operator.usual}]",
@@ -81,7 +81,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> click.Command
     )
     parameters.append(parameter("format_", str, "table", FORMAT))
     groups = {option.name or of: option.group for of, (_, option) in Job.options().items()}
-    return _Grouped(
+    return GroupedCommand(
         groups | {"format_": FORMAT.group},
         name,
         callback=run,

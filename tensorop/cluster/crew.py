@@ -59,7 +59,7 @@ def check(job: Job, target: Target) -> None:
         raise UsageError(
             f"--workers does not work with platform '{target.platform.name}': its kernels are timed on one machine, "
             "and timings from several machines are not comparable",
-            hint="use --jobs to build in parallel, or a simulated platform such as rvv",
+            hint="use --jobs to build in parallel, or choose a simulated platform",
         )
 
 
@@ -313,7 +313,7 @@ class Workers:
                 if time.monotonic() > end:
                     message = (str(error) or type(error).__name__).splitlines()[0]
                     raise JobError(
-                        f"--workers {self._job.workers}: no Dask scheduler answers there: {message}", hint=HINT
+                        f"--workers {self._job.workers}: no Dask scheduler answers: {message}", hint=HINT
                     ) from None
             waiting.pause(LOOK_S)
         self._met = time.monotonic()

@@ -111,7 +111,7 @@ def _controls(operator: Operator) -> None:
         raise SpecError(
             f"{operator.folder / 'controls'} has no {lacking}; without known-wrong and known-correct kernels "
             "verification itself cannot be tested",
-            hint="add honest.c and known-wrong kernels, as in templates/gemm/controls",
+            hint="add honest.c and known-wrong kernels, as the shipped operators have",
         )
 
 

@@ -148,7 +148,7 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
         raise UsageError(message, hint=f"use --dtype {','.join(known)}")
     if not offline.files(operator.folder, suffix=SUFFIX):
         message = f"operator '{operator.name}' has no GPU kernels: there is no file kernels/*{SUFFIX}"
-        raise UsageError(message, hint="use gemm, or a CPU platform")
+        raise UsageError(message, hint="use another operator, or a CPU platform")
     found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
     return [template for template in found if not kernels.missing(platform, template)]
 

@@ -28,162 +28,99 @@ class Job:
     """What `tensorop <operator>` was asked for; its fields are the options of command line and `tensorop.tune`."""
 
     operator: str
+    # fmt: off
     platform: str = _option(
-        "native",
-        "Tune for this platform; `tensorop platforms list` describes each.",
-        "NAME",
-        example="rvv",
-        group="Target",
+        "native", "Tune for this platform; `tensorop platforms list` describes each.", "NAME", group="Target",
     )
     dtypes: tuple[str, ...] = _option(
-        ("f32", "f64"),
-        "Tune these element types.",
-        "NAME,...",
-        example="f32",
-        group="Target",
-        shown="f32,f64 where operator and platform support them",
-        name="dtype",
-        late=True,
+        ("f32", "f64"), "Tune these element types.", "NAME,...", example="f32", group="Target",
+        shown="f32,f64 where operator and platform support them", name="dtype", late=True,
     )
     shapes: tuple[tuple[int, ...], ...] = _option(  # sizes in the operator's order
-        (), "Tune for these suites and shapes, separated by commas.", "SUITE|SHAPE,...", group="Target", late=True
+        (), "Tune for these suites and shapes, separated by commas.", "SUITE|SHAPE,...", group="Target", late=True,
     )
     suite: str = ""  # what the shapes are called together
     c_dtype: str | None = _option(
         None,
         "Choose the element type of the result where the platform offers several: on GPUs, f32 for bf16 and f16.",
-        "NAME",
-        example="f32",
-        group="Target",
+        "NAME", example="f32", group="Target",
     )
     budget_s: float | None = _option(
         120.0,
         "Limit the search to this time, which all dtypes share. Set-up, verification and the comparison with the "
-        "baselines take extra time.",
-        "TIME",
-        example="5m",
-        group="Search",
-        shown="2m",
-        late=True,
+        "baselines take extra time.", "TIME", example="5m", group="Search", shown="2m", late=True,
     )
     trials: int | None = _option(
-        None,
-        "Limit the search to N trials instead of a time.",
-        "N",
-        example="100",
-        group="Search",
-        least=1,
+        None, "Limit the search to N trials instead of a time.", "N", example="100", group="Search", least=1,
         most=10**9,
     )
     tuner: str = _option(
-        "bayes",
-        "Use this search strategy; `tensorop tuners list` describes each.",
-        "NAME",
-        example="random",
+        "bayes", "Use this search strategy; `tensorop tuners list` describes each.", "NAME", example="random",
         group="Search",
     )
     author: str = _option(
         "offline",
         "Choose who writes the micro-kernels. offline: use the shipped ones. llm: ask a language model too (set "
         "TENSOROP_LLM_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL). replay: use the recorded answers of a model.",
-        example="llm",
-        group="Language model",
-        choices=("offline", "llm", "replay"),
+        example="llm", group="Language model", choices=("offline", "llm", "replay"),
     )
     author_timeout_s: float = _option(
         600.0,
         "Wait at most this long for one answer of the model, and three times as long for all answers of a job.",
-        "TIME",
-        example="90s",
-        group="Language model",
-        shown="10m",
+        "TIME", example="90s", group="Language model", shown="10m",
     )
     jobs: int = _option(2, "Run up to N builds in parallel.", "N", example="4", group="Search", least=1, most=256)
     workers: str = _option(
-        "",
-        "Run trials in N processes, each with --jobs builds in parallel, or on the workers of a Dask scheduler "
-        "(docs/how-to/distribute-trials.md).",
-        "N|tcp://HOST:PORT",
-        example="4",
-        group="Search",
+        "", "Run trials in N processes, each with --jobs builds in parallel, or on the workers of a Dask scheduler "
+        "(docs/how-to/distribute-trials.md).", "N|tcp://HOST:PORT", example="4", group="Search",
     )
     batch: int | None = _option(
         None,
         "Propose N candidates per round. Set it to make a search reproducible when --jobs or --workers changes.",
-        "N",
-        example="8",
-        group="Search",
-        shown="as many as run in parallel",
-        least=1,
-        most=4096,
+        "N", example="8", group="Search", shown="as many as run in parallel", least=1, most=4096,
     )
     seed: int = _option(
         0,
         "Seed the search and the verification calls. A full seed N:SECRET, as a run prints it, repeats the calls of "
-        "that run.",
-        "N|N:SECRET",
-        example="7",
-        group="Search",
-        kind=str,
+        "that run.", "N|N:SECRET", example="7", group="Search", kind=str,
     )
     secret: int | None = None  # the other half of a whole seed
     threads: int = _option(
-        1,
-        "Use N threads in the comparison with the baselines (only on platforms that are timed by a clock).",
-        "N",
-        example="4",
-        group="Target",
-        least=1,
-        most=1024,
+        1, "Use N threads in the comparison with the baselines (only on platforms that are timed by a clock).", "N",
+        example="4", group="Target", least=1, most=1024,
     )
     runner: str | None = _option(
         None,
         "Run programs on this machine, in an emulator, on boards, or by a backend of your own. null: dry run with "
-        "simulated costs; nothing is built or executed.",
-        "native|qemu|null|ssh://HOST[,ssh://HOST...]",
-        example="ssh://user@board",
-        group="Target",
-        shown="as the platform file says",
+        "simulated costs; nothing is built or executed.", "native|qemu|null|ssh://HOST[,ssh://HOST...]",
+        example="ssh://user@board", group="Target", shown="as the platform file says",
     )
     plugins: tuple[Path, ...] = _option(
         (),
         "Also use the platforms/, primitives/, templates/, tuners/ and backends/ in this folder. You may repeat it.",
-        "DIR",
-        example="mine",
-        group="Other",
-        must_be="folder",
-        multiple=True,
+        "DIR", example="mine", group="Other", must_be="folder", multiple=True,
     )
     offline: bool = _option(False, "Download nothing; use only what is in the cache.", group="Other")
     out: Path = _option(  # noqa: RUF009 - it is a field
-        _BUILD,
-        "Write the product to this folder.",
-        "DIR",
-        example="build/mine",
-        group="Output",
-        shown="build/OPERATOR-PLATFORM",
-        late=True,
+        _BUILD, "Write the product to this folder.", "DIR", example="build/mine", group="Output",
+        shown="build/OPERATOR-PLATFORM", late=True,
     )
     fresh: bool = _option(
-        False,
-        "Discard the previous run in --out and start again from its best configurations (see --warm-start).",
+        False, "Discard the previous run in --out and start again from its best configurations (see --warm-start).",
         group="Output",
     )
     warm_start: str = _option(
         "auto",
         "Start the search from known configurations. auto: the shipped ones and those that --fresh discards. none: no "
         "known ones. Or those of a journal, a file of configurations, a product or a folder of journals "
-        "(docs/how-to/tune-my-shapes.md).",
-        "auto|none|FILE|DIR",
-        example="build/gemm-rvv",
-        group="Search",
+        "(docs/how-to/tune-my-shapes.md).", "auto|none|FILE|DIR", example="none", group="Search",
     )
     unsafe: bool = _option(
         False,
         "Run LLM-written kernels even where the target cannot sandbox them (docs/explanation/security.md). The "
-        "product records it.",
-        group="Language model",
+        "product records it.", group="Language model",
     )
+    # fmt: on
     given: frozenset[str] | None = None  # options that the user gave; None: those that are not as by default
 
     @staticmethod

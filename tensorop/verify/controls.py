@@ -112,7 +112,7 @@ class ControlRun:
             folder = self.operator.folder / "controls"
             raise SpecError(
                 f"{folder} has no controls; without known-wrong kernels verification itself cannot be tested",
-                hint="add honest.c and known-wrong kernels, as in templates/gemm/controls",
+                hint="add honest.c and known-wrong kernels, as the shipped operators have",
             )
         for _, dtype in todo:
             self._grid(dtype)

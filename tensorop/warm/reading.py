@@ -55,7 +55,7 @@ def read(job: Job) -> tuple[list[WarmSource], list[str]]:
         try:
             source = _journal(path) if _is_journal(path) else read_winners(path)
         except TensoropError as error:
-            remarks.append(f"no warm start: {error.message}")
+            remarks.append(f"a warm-start file is skipped: {error.message}")
             continue
         found.append(source)
         remarks += [source.remark] if source.remark else []

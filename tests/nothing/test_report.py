@@ -245,10 +245,10 @@ def test_what_further_threads_add_is_plotted(run):
         (1, 1.0), (2, pytest.approx(1.87)), (4, pytest.approx(3.25))]  # fmt: skip
     text = page.read_text()
     assert "on Some CPU, 4 cores" in text
-    drawn = text[text.index("By number of threads") :]
+    drawn = text[text.index("Speedup by number of threads") :]
     assert {"1.87", "3.25", "this library", "openblas"} <= set(re.findall(r">([^<>]+)</text>", drawn))
     (run / "share/tensorop/threads.json").unlink()
-    assert "By number of threads" not in report.write(run).read_text()
+    assert "Speedup by number of threads" not in report.write(run).read_text()
 
 
 def test_alternatives_and_indicative_figures_are_shown(run):
@@ -281,7 +281,7 @@ def test_a_run_without_a_product_is_told_as_far_as_it_came(run):
 
 
 def test_no_run_is_said(tmp_path):
-    with pytest.raises(UsageError, match="holds no run"):
+    with pytest.raises(UsageError, match="contains no run"):
         report.report(tmp_path)
     with pytest.raises(UsageError, match="does not exist"):
         report.report(tmp_path / "nothing")

@@ -267,7 +267,7 @@ def test_a_file_that_is_no_journal(text: str, expected: str, tmp_path: Path) -> 
     found, said = begin("spacemit-k1", tmp_path, path)
     assert found == WarmStart()
     (line,) = said
-    assert line.startswith("--warm-start has no effect: ")
+    assert line.startswith("a warm-start file is skipped: ")
     assert str(path) in line
     assert expected in line
 
