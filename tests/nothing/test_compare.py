@@ -78,7 +78,7 @@ def test_rows_are_matched_by_all_that_names_them():
     record = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert (record["improved"], record["same"], record["worse"]) == (0, 1, 1)
     assert record["results"][0]["change"] == pytest.approx(-0.5)
-    with pytest.raises(UsageError, match="none of its 1 results"):
+    with pytest.raises(UsageError, match="none has a shape, dtype and layout"):
         verdicts(bench(row(16, 1)), bench(row(17, 1)))
 
 

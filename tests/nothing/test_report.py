@@ -369,10 +369,14 @@ def test_nothing_is_named_without_its_value(tmp_path):
         assert empty not in re.sub("<[^>]*>", " ", re.sub("<code>.*?</code>", "", text))
 
 
-def test_the_axis_of_one_trial_counts_one():
-    text = plots.convergence([search(("t", 2.0))], {"t": "one"})
+def test_the_axis_of_two_trials_counts_two():
+    text = plots.convergence([search(("t", 2.0), ("t", 1.9))], {"t": "one"})
     before, _, _ = text.partition(">trial<")
-    assert re.findall(r">([0-9.]+)</text>", before) == ["1"]
+    assert re.findall(r">([0-9.]+)</text>", before) == ["1", "2"]
+
+
+def test_a_search_in_which_one_trial_passed_is_not_drawn():
+    assert plots.convergence([search(("t", 2.0))], {"t": "one"}) == ""
 
 
 def test_calls_that_nobody_counted_are_no_calls(told):
