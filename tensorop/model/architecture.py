@@ -1,8 +1,8 @@
-"""What is known of each architecture: one record of it, which everything that names architectures reads.
+"""The record of each architecture. All code that depends on an architecture reads it here.
 
-A new one needs a record here, a platform, a primitive set, and its part of eight files in native/: region.h, jail.h,
-harness_state.c, view.c, qemu_jail.c, product/isa.h.j2, product/cpu.c.j2 and product/threads.c.j2. A board model needs
-plugin/decode_ARCH.c too, which plugin/classes.c lists.
+A new architecture needs a record here, a platform, a primitive set, and a section in eight files of native/: region.h,
+jail.h, harness_state.c, view.c, qemu_jail.c, product/isa.h.j2, product/cpu.c.j2 and product/threads.c.j2. A board model
+also needs plugin/decode_ARCH.c and an entry in plugin/classes.c.
 """
 
 from __future__ import annotations
@@ -21,32 +21,31 @@ def _words(*alternatives: str) -> Pattern[str]:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture, in everybody's spelling. Patterns of instructions are of LLVM's texts, x86-64's in Intel's
-    syntax."""
+    """One architecture. Patterns match instructions as LLVM prints them (x86-64: in Intel syntax)."""
 
-    name: str  # as platform files and `uname -m` have it
-    spellings: tuple[str, ...]  # how else `uname -m` and CMake call it
-    elf_machine: str
-    debian: str
-    loader: str  # of its glibc
-    static_cpu: str  # zig builds its start-up and support code anew for each CPU, so harnesses are linked with this one
-    emulated_cpu: str  # QEMU's -cpu that has the most of it, for programs whose platform nobody named
-    openblas: tuple[str, ...]  # wheels of it: OpenBLAS's version, the wheel's, pip's platform, digest
-    compilers: str  # that build a product's sources: with __builtin_shufflevector, and RISC-V's vector intrinsics
-    baseline: tuple[str, str]  # a CPU of zig's and the -march of GCC and Clang that is the same; "" for none
-    cpu_option: str  # by which GCC and Clang take other CPUs
-    objdump: str  # option of llvm-objdump; a newer LLVM's names of features are ignored by an older one
+    name: str  # the name in platform files and of `uname -m`
+    spellings: tuple[str, ...]  # other names in `uname -m` and CMake
+    elf_machine: str  # e_machine of ELF files
+    debian: str  # Debian's name of the architecture
+    loader: str  # path of glibc's dynamic loader
+    static_cpu: str  # CPU of all harnesses: zig rebuilds its start-up and support code for each CPU
+    emulated_cpu: str  # QEMU's -cpu with the most features, for programs without a platform
+    openblas: tuple[str, ...]  # its wheels: versions of OpenBLAS and of the wheel, pip's platform, SHA-256
+    compilers: str  # that build a product: with __builtin_shufflevector, and RISC-V's vector intrinsics
+    baseline: tuple[str, str]  # a CPU in zig's spelling and the equal -march of GCC and Clang; "": none
+    cpu_option: str  # option of GCC and Clang for other CPUs
+    objdump: str  # option of llvm-objdump; an older LLVM ignores features that it does not know
     jumps: Pattern[str]  # direct jumps and calls
-    linked_jumps: tuple[int, ...]  # types of relocations of jumps within a function that are left to the linker
-    absolute: int  # type of relocation: an address that a table holds
-    relative: int  # the same, of a library's own that the loader writes
-    chosen: int  # the same, that code of the library chooses (IRELATIVE)
+    linked_jumps: tuple[int, ...]  # relocation types of jumps within a function that the linker resolves
+    absolute: int  # relocation type of an address in a table
+    relative: int  # relocation type of a library's own address, written by the loader
+    chosen: int  # relocation type of an address that code of the library chooses (IRELATIVE)
     system_calls: Pattern[str]
-    forbidden: Pattern[str]  # names of instructions that a kernel has no business with
-    harmless: Pattern[str] | None  # whole instructions among these that are admitted
-    marks: tuple[tuple[Pattern[str], str], ...]  # whole instructions that are refused, and what they are
-    start_files: Pattern[str]  # whole instructions of which compilers' start files are made
-    start_addresses: bool  # whether each of these shows the address that it takes or calls
+    forbidden: Pattern[str]  # mnemonics that a kernel must not have
+    harmless: Pattern[str] | None  # whole instructions that are allowed although `forbidden` matches
+    marks: tuple[tuple[Pattern[str], str], ...]  # refused whole instructions, each with a description
+    start_files: Pattern[str]  # whole instructions of compilers' start files
+    start_addresses: bool  # whether each of these contains the address that it uses or calls
 
     @property
     def multiarch(self) -> str:
@@ -183,12 +182,12 @@ def architecture(name: str) -> Architecture:
 
 
 def of_elf(machine: str) -> Architecture | None:
-    """By what an ELF file says of its machine; None for one that is not known."""
+    """The architecture with this e_machine; None for an unknown one."""
     return _ELF_MACHINES.get(machine)
 
 
 def of_uname(machine: str) -> str:
-    """What `uname -m` says, in our spelling."""
+    """The architecture's name for an output of `uname -m`."""
     return _SPELLINGS.get(machine.lower(), machine.lower())
 
 

@@ -1,4 +1,4 @@
-"""A comparison with baselines: what `bench --format json` prints and the report shows."""
+"""The record of a comparison with baselines, which `bench --format json` prints and the report shows."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ OURS = "ours"
 class BaselineInfo:
     """The build of a baseline that was compared."""
 
-    version: str  # of the build
-    config: str  # as the baseline names it: core type, threads
-    remarks: tuple[str, ...] = ()  # limits of the comparison that a reader must know
-    cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # core type by VLEN (0: one width) and dtype
+    version: str  # version of the build
+    config: str  # the baseline's own name of its configuration: core type, threads
+    remarks: tuple[str, ...] = ()  # limits of the comparison
+    cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # core type by VLEN (0: fixed width) and dtype
 
     def to_json(self) -> dict[str, object]:
         record: dict[str, object] = {
-            "version": self.version,  # of the build that was compared
-            "config": self.config,  # as the baseline names it: core type, threads
+            "version": self.version,  # version of the compared build
+            "config": self.config,  # the baseline's own name of its configuration: core type, threads
         }
         if self.remarks:
-            record["remarks"] = list(self.remarks)  # limits of the comparison that a reader must know
+            record["remarks"] = list(self.remarks)  # limits of the comparison
         if self.cores:
-            # core type by VLEN (0: one width) and dtype
+            # core type by VLEN (0: fixed width) and dtype
             record["cores"] = {str(vlen): dict(by_dtype) for vlen, by_dtype in self.cores.items()}
         return record
 
 
 def verdict(judged: Outcome) -> str:
-    """`ok`, or why what a measured call left is wrong."""
+    """`ok`, or the reason why a measured call's output is wrong."""
     return "ok" if judged.ok else f"{judged.kind.value}: {judged.message}"
 
 
@@ -44,27 +44,27 @@ class Span:
     """A value with its interval."""
 
     value: float  # the best estimate
-    low: float  # lower end: a quartile of a clock's rounds, or the least over a model's assumed constants
-    high: float  # upper end, likewise
+    low: float  # lower end: a quartile over a clock's rounds, or the minimum over a model's assumed constants
+    high: float  # upper end: the other quartile, or the maximum
 
 
 @dataclass(frozen=True)
 class Ratio(Span):
-    """Speedup over a baseline: the baseline's cost divided by ours. Over 1, ours is faster."""
+    """Speedup over a baseline: the baseline's cost divided by ours. Above 1, ours is faster."""
 
-    under: Mapping[str, float] = field(default_factory=dict)  # by alternative behaviour of a model; not in the interval
+    under: Mapping[str, float] = field(default_factory=dict)  # by alternative of the model; not part of the interval
 
 
 @dataclass(frozen=True)
 class AtVlen:
-    """A row's results at one VLEN; its fields mean the same as the row's."""
+    """A row's results at one VLEN. Fields have the same meaning as in Row."""
 
     ours: float  # our speed
     ratios: Mapping[str, Ratio]  # speedup by baseline
     counters: Mapping[str, float] = field(default_factory=dict)  # ours, per 1000 flop
     baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline
     verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included
-    empty_cycles: Mapping[str, float] = field(default_factory=dict)  # of a call that returns at once, by library
+    empty_cycles: Mapping[str, float] = field(default_factory=dict)  # cycles of an empty call, by library
 
     def to_json(self) -> dict[str, object]:
         return _figures(self)
@@ -74,8 +74,8 @@ class AtVlen:
 class Row:
     """The comparison of one problem.
 
-    With several VLENs, `ours` and the ratios are geometric means over them. A baseline that is wrong at one VLEN has a
-    ratio at the other ones only.
+    With several VLENs, `ours` and the ratios are geometric means over them. A baseline that computes wrong results at
+    one VLEN has ratios at the other VLENs only.
     """
 
     op: str  # operator
@@ -87,19 +87,20 @@ class Row:
     spread: float  # (high - low) / value of our own samples
     counters: Mapping[str, float] = field(default_factory=dict)  # ours, per 1000 flop
     baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline, per 1000 flop
-    by_vlen: Mapping[int, AtVlen] = field(default_factory=dict)  # results by VLEN in bits; empty: there is one width
-    verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included: `ok`, or why it is wrong
-    noisy: bool = False  # whether a clock's reference drifted in every window
-    peak_share: float | None = None  # share of the measured FMA peak of as many cores as threads
+    by_vlen: Mapping[int, AtVlen] = field(default_factory=dict)  # results by VLEN in bits; empty: fixed width
+    # by library, ours included: `ok`, or the reason why it is wrong
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    noisy: bool = False  # whether the clock's reference drifted in every window
+    peak_share: float | None = None  # our speed / (measured FMA peak of one core x threads)
     # Time of a call that returns at once, by library; it is subtracted from the times of short calls.
     empty_ns: Mapping[str, float] = field(default_factory=dict)
-    # The same in modelled cycles, where there is one width of vectors.
+    # The same in modelled cycles, for vectors of fixed width.
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
     written: str = ""  # the shape as its operator writes it
 
     @property
     def measured(self) -> Mapping[int, AtVlen | Row]:
-        """By VLEN (bits) everything that was measured; itself at 0 where there is one width."""
+        """VLEN (bits) -> results; for vectors of fixed width, 0 -> the row itself."""
         return self.by_vlen or {0: self}
 
     @property
@@ -107,7 +108,7 @@ class Row:
         return self.written or "x".join(map(str, self.dims.values()))
 
     def under(self, name: str) -> Row:
-        """The row's ratios as they are under an alternative of the model."""
+        """The row with its ratios under an alternative of the model."""
         by_vlen = {vlen: replace(at, ratios=_under(at.ratios, name)) for vlen, at in self.by_vlen.items()}
         return replace(self, ratios=_under(self.ratios, name), by_vlen=by_vlen)
 
@@ -126,12 +127,12 @@ class Row:
             "spread": self.spread,  # (high - low) / value of our own samples
         }
         if self.by_vlen:
-            # the same by VLEN; the row itself then has geometric means over all of them
+            # the same by VLEN; the row itself then has geometric means over all VLENs
             record["by_vlen"] = {str(vlen): at.to_json() for vlen, at in self.by_vlen.items()}
         if self.noisy:
             record["noisy"] = True  # the reference drifted in every measuring window
         if self.peak_share is not None:
-            record["peak_share"] = self.peak_share  # share of the measured peak of as many cores as threads
+            record["peak_share"] = self.peak_share  # our speed / (measured multiply-add peak of one core x threads)
         if self.empty_ns:
             # time of a call that returns at once, by library; subtracted from the times of short calls
             record["empty_ns"] = dict(self.empty_ns)
@@ -140,11 +141,11 @@ class Row:
 
 @dataclass(frozen=True)
 class RatioAt:
-    """One ratio to one baseline, and where it is. vlen: bits, 0 where there is one width."""
+    """One ratio with its baseline, row and VLEN."""
 
     baseline: str
     row: Row
-    vlen: int
+    vlen: int  # bits; 0: fixed width
     ratio: Ratio
 
     @property
@@ -153,7 +154,7 @@ class RatioAt:
         return {"dtype": self.row.dtype, "shape": self.row.shape, "layout": self.row.layout, **width}
 
     def __str__(self) -> str:
-        """`512x8x512 f64 at VLEN 512`."""
+        """For example `512x8x512 f64 at VLEN 512`."""
         return f"{self.row.shape} {self.row.dtype}" + (f" at VLEN {self.vlen}" if self.vlen else "")
 
 
@@ -161,20 +162,20 @@ class RatioAt:
 class Bench:
     """A comparison with baselines."""
 
-    platform: str  # what the library was made for
-    threads: int  # threads that each library used
-    unit: str  # of speeds: "GFLOP/s" by a clock on the real target, "flop/modelled-cycle" by a board model
+    platform: str  # the platform of the library
+    threads: int  # threads of each library
+    unit: str  # of speeds: "GFLOP/s" (a clock on the target) or "flop/modelled-cycle" (a board model)
     model: Mapping[str, Any] | None  # the board model: name, version, calibrated; None: a clock measured
     baselines: Mapping[str, BaselineInfo]  # by name
     absent: Mapping[str, str]  # baseline, dtype or problem without a result -> the reason
-    rows: tuple[Row, ...]  # one a problem
-    machine: Mapping[str, Any]  # the machine that a clock measured on
+    rows: tuple[Row, ...]  # one for each problem
+    machine: Mapping[str, Any]  # the machine of a clock's measurements
     peak: Mapping[str, float] = field(default_factory=dict)  # FMA peak of one core in GFLOP/s, by dtype, if measured
 
     def geomean(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, float]:
-        """Of each baseline's ratio over the rows (of one dtype) that have it; a baseline without any is left out.
+        """Baseline -> geometric mean of its ratios over the rows (of one dtype); only baselines that have ratios.
 
-        vlen: at this VLEN alone, else each row's own geometric mean over all VLENs.
+        vlen: use the ratios at this VLEN; by default each row's geometric mean over all VLENs
         """
         found: dict[str, float] = {}
         for name in self.baselines:
@@ -183,15 +184,14 @@ class Bench:
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def everything(self) -> Iterator[RatioAt]:
-        """Every ratio that was measured: each row's at each VLEN."""
+        """Every measured ratio, of each row at each VLEN."""
         for row in self.rows:
             for vlen, at in row.measured.items():
                 for name, ratio in at.ratios.items():
                     yield RatioAt(name, row, vlen, ratio)
 
     def lowest(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, RatioAt]:
-        """Each baseline's smallest ratio over all rows and VLENs, or those of one dtype and at one VLEN, and where it
-        is."""
+        """Baseline -> its smallest ratio with its place, over all rows and VLENs or those of one dtype and VLEN."""
         found: dict[str, RatioAt] = {}
         for one in self.everything():
             if dtype not in (None, one.row.dtype) or vlen not in (None, one.vlen):
@@ -206,11 +206,11 @@ class Bench:
 
     @property
     def vlens(self) -> tuple[int, ...]:
-        """VLENs that were measured; empty where there is one width."""
+        """The measured VLENs; empty for vectors of fixed width."""
         return tuple(dict.fromkeys(vlen for row in self.rows for vlen in row.by_vlen))
 
     def alternatives(self) -> dict[str, Bench]:
-        """The comparison under each alternative of the model, by its name; empty where no model counts."""
+        """Alternative of the model -> the comparison under it; empty if a clock measured."""
         named = dict.fromkeys(name for one in self.everything() for name in one.ratio.under)
         return {name: replace(self, rows=tuple(row.under(name) for row in self.rows)) for name in named}
 
@@ -242,23 +242,23 @@ class Bench:
 
     def to_json(self) -> dict[str, object]:
         return {
-            "platform": self.platform,  # what the library was made for
-            "threads": self.threads,  # threads that each library used
-            "unit": self.unit,  # of `ours`: `GFLOP/s` by a clock, `flop/modelled-cycle` under a board model
+            "platform": self.platform,  # the platform of the library
+            "threads": self.threads,  # threads of each library
+            "unit": self.unit,  # unit of `ours`: `GFLOP/s` by a clock, `flop/modelled-cycle` under a board model
             "model": dict(self.model) if self.model else None,  # board model: name, version, calibrated; null: a clock
-            "baselines": {name: info.to_json() for name, info in self.baselines.items()},  # what was compared
+            "baselines": {name: info.to_json() for name, info in self.baselines.items()},  # baselines by name
             "absent": dict(self.absent),  # baseline, dtype or problem without a result -> the reason
-            "results": [row.to_json() for row in self.rows],  # one row a problem
+            "results": [row.to_json() for row in self.rows],  # one row for each problem
             **self._summary(),
             # the summary above under each alternative behaviour of the board model
             "alternatives": {name: under._summary() for name, under in self.alternatives().items()},
-            "machine": dict(self.machine),  # the machine that a clock measured on
+            "machine": dict(self.machine),  # the machine of a clock's measurements
             "peak": dict(self.peak),  # measured multiply-add peak of one core in GFLOP/s, by dtype
         }
 
 
 def joined(found: Sequence[Bench]) -> Bench:
-    """The comparisons of several operators' libraries on one target as one."""
+    """One comparison made of those of several operators' libraries on the same target."""
     baselines = {name: info for one in found for name, info in one.baselines.items()}
     absent = {name: why for one in found for name, why in one.absent.items()}
     peak = {dtype: speed for one in found for dtype, speed in one.peak.items()}
@@ -272,15 +272,16 @@ def _under(ratios: Mapping[str, Ratio], name: str) -> dict[str, Ratio]:
 
 
 def _figures(of: Row | AtVlen) -> dict[str, object]:
-    """What a row and its figures at one VLEN have alike."""
+    """JSON keys that Row and AtVlen share."""
     record: dict[str, object] = {
         "ours": of.ours,  # our speed, in `unit`
-        "ratio": {name: ratio.value for name, ratio in of.ratios.items()},  # by baseline; over 1: ours is faster
-        "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},  # of each ratio
-        "verdict": dict(of.verdicts),  # by library: `ok`, or why its output is wrong
+        # speedup by baseline; above 1: ours is faster
+        "ratio": {name: ratio.value for name, ratio in of.ratios.items()},
+        "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},  # interval of each ratio
+        "verdict": dict(of.verdicts),  # by library: `ok`, or the reason why its output is wrong
     }
     if under := {name: dict(ratio.under) for name, ratio in of.ratios.items() if ratio.under}:
-        record["alternatives"] = under  # ratio by baseline and alternative behaviour of the board model
+        record["alternatives"] = under  # ratio by baseline and alternative of the board model
     if of.counters:
         record["per_kflop"] = {  # counters per 1000 flop, by library
             OURS: dict(of.counters),
@@ -292,6 +293,6 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
 
 
 def geomean(values: Iterable[float]) -> float:
-    """Geometric mean; NaN of nothing."""
+    """Geometric mean of the positive values; NaN if there are none."""
     logs = [math.log(v) for v in values if v > 0]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan

@@ -1,4 +1,4 @@
-"""How long a search may take, and what a kind of target can afford."""
+"""Limits of a search, and the sizes of problems that a kind of target can run."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ class Budget:
             raise UsageError(f"--trials must be at least 1; got {self.trials}", hint="e.g. --trials 100")
 
     def share(self, part: float) -> Budget:
-        """That fraction of it, at least one trial."""
+        """A fraction of the budget; at least one trial."""
         seconds = None if self.seconds is None else self.seconds * part
         return Budget(seconds, None if self.trials is None else max(1, round(self.trials * part)))
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """What a kind of target can afford, and how long the parts of a job take there."""
+    """Limits on the work for a kind of target, and how long the parts of a job take there."""
 
-    problem_flops: float  # of one problem in a search
-    every_layout_flops: float  # of a problem tuned in every layout: those change packing, which large ones hide
+    problem_flops: float  # at most, of one problem in a search
+    every_layout_flops: float  # of a problem tuned in every layout; large problems hide the cost of packing
     all_problems_flops: float = math.inf  # of all problems of a search, in one layout
-    finalists_flops: float = 0.0  # of all problems that the finalists are tried on; 0: none
-    flops_per_s: float = 0.0  # how fast a finalist runs where more time buys more problems; 0: on a clock
-    compared_flops: float = math.inf  # of one problem of the closing comparison; `tensorop bench` has no limit
-    probe_flops: float = 0.0  # of a shape that some variants are measured on for the dispatch
-    random_probe_flops: float = 0.0  # of a random shape, which all variants are measured on
-    random_probe_s: float = 0.0  # that one variant takes on a random shape, on one core
-    clock_probes: bool = False  # whether shapes that an operator has for clocks alone are tuned and compared too
-    # seconds of a unit of each part's size, on two cores of an AMD EPYC (Zen 3, 2.45 GHz); empty: nobody knows
+    finalists_flops: float = 0.0  # of all problems for finalists; 0: none
+    flops_per_s: float = 0.0  # assumed speed of a finalist under a model; 0: a clock measures
+    compared_flops: float = math.inf  # of one problem of the final comparison; `tensorop bench` has no limit
+    probe_flops: float = 0.0  # of a shape on which some variants are measured for the dispatch
+    random_probe_flops: float = 0.0  # of a random shape, on which all variants are measured
+    random_probe_s: float = 0.0  # time of one variant on a random shape, on one core
+    clock_probes: bool = False  # also tune and compare the operator's clock_probes
+    # part of a job -> seconds for one unit of its size, on two cores of an AMD EPYC (Zen 3, 2.45 GHz); empty: unknown
     part_seconds: Mapping[str, float] = field(default_factory=dict)
-    # units of a trial, of one problem of it, and of a compared problem, beside their flops
+    # units of a trial, of each of its problems, and of a compared problem, in addition to those for flops
     fixed_units: Mapping[str, float] = field(default_factory=dict)
     flops_per_unit: float = math.inf
-    slowest_flops_per_s: float = 2e6  # of a single call
+    slowest_flops_per_s: float = 2e6  # lowest speed of a single call, for deadlines
 
     def deadline(self, flops: float) -> float:
-        """Seconds that calls of so much work may take."""
+        """Time limit in seconds for calls with this much work."""
         return 120 + flops / self.slowest_flops_per_s
 
 
-# On a clock, tens of milliseconds a problem; seconds on two cores of an AMD EPYC (Zen 3, 2.45 GHz).
+# For a clock, tens of milliseconds for each problem; seconds are of two cores of an AMD EPYC (Zen 3, 2.45 GHz).
 CLOCK = Budgets(
     problem_flops=3e9,
     every_layout_flops=3e8,
@@ -82,7 +82,7 @@ CLOCK = Budgets(
 
 
 def parse_seconds(text: str) -> float:
-    """'90s', '3m', '1h', '1m30s' in seconds; raises UsageError for anything else, a number without a unit included."""
+    """'90s', '3m', '1h', '1m30s' in seconds. Raises UsageError for other texts, and for a number without a unit."""
     if re.fullmatch(r"\s*[0-9]+(\.[0-9]+)?\s*", text):
         number = text.strip()
         raise UsageError(f"the time '{text}' has no unit", hint=f"write {number}s or {number}m")

@@ -1,4 +1,4 @@
-"""One call of an operator's entry in the harness, and what came back."""
+"""One call of an operator's entry in the harness, and its reply."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ class Access(StrEnum):
 
     IN = "in"  # mapped read-only during the call
     OUT = "out"  # poisoned before the call, returned after
-    INOUT = "inout"  # given, returned after
-    SCRATCH = "scratch"  # a workspace: written freely, spoiled between timed batches, not returned
+    INOUT = "inout"  # filled before the call, returned after
+    SCRATCH = "scratch"  # a workspace: overwritten between timed batches, not returned
 
 
 class Placement(StrEnum):
     """Which side of the buffer touches a PROT_NONE page."""
 
-    END = "end"  # the last byte is the page's last: catches reads and writes past the end
-    START = "start"  # the first byte is the page's first: catches those before the start
+    END = "end"  # the buffer ends at the guard page: detects accesses past the end
+    START = "start"  # the buffer starts after the guard page: detects accesses before the start
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """An operand: its whole storage (leading-dimension gaps included), flat, C order."""
+    """An operand's storage: flat, in C order, with leading-dimension gaps."""
 
     name: str
     access: Access
     data: NDArray[np.generic]
-    # Offset of the second operands (operators' own code has this name, and journals depend on that code to the byte):
-    # 0, or where in a longer storage a second operand of the same form begins, in elements. In timing every other call
-    # takes that one, so that what a call finds of its own in the output is never right. Where an output that is read
-    # has one, what the last call of a batch leaves is its own alone: before it the outputs become what they were.
+    # Offset in `data`, in elements, of a second operand of the same form; 0: there is none. Timed calls alternate
+    # between both operands, so that the result of an earlier call in the output is never correct. If an output that is
+    # read has a second operand, outputs are restored before a batch's last call, so that its result is its own.
+    # (Operators' own code uses the name `shift`; journals depend on the bytes of that code.)
     shift: int = 0
-    # Of a storage whose lines lie further apart in the memory of the call: elements of a line in `data`, and from one
-    # line to the next in memory. Nothing between them can be touched. For single calls.
+    # (elements of a line in `data`, distance of lines in the call's memory, in elements) if that distance is larger; an
+    # access to the gap faults. For single calls.
     apart: tuple[int, int] = (0, 0)
 
     def operands(self, second: bool) -> Buffer:
-        """The first or the second operand alone."""
+        """The buffer with the first or the second operand alone."""
         if not self.shift:
             return self
         size = self.data.size - self.shift
@@ -54,10 +54,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Call:
-    """The harness's call record; the meaning of each slot is the operator's (see its adapter.c and reference.py).
-
-    dims, lds, flags: integers; scalars: doubles; any number of each.
-    """
+    """The harness's call record. The operator defines each slot (see its adapter.c and reference.py)."""
 
     dims: tuple[int, ...]
     lds: tuple[int, ...] = ()
@@ -76,21 +73,17 @@ Outputs = Mapping[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class CallOutput:
-    """What batches of one entry left."""
+    """Outputs of one entry after batches of calls."""
 
     outputs: Outputs
-    second: bool = False  # their last call was on the second operands
+    second: bool = False  # whether the last call had the second operands
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The end of one call. outputs: name -> storage after the call, for OUT and INOUT buffers.
-
-    samples: per entry asked for, nanoseconds a call, one figure a round (empty for a plain check call).
-    left: per entry of a timing that keeps them, each different result of its batches.
-    """
+    """The harness's reply to one call."""
 
     outcome: Outcome
-    outputs: dict[str, NDArray[np.generic]] = field(default_factory=dict)
-    samples: tuple[tuple[float, ...], ...] = ()
-    left: tuple[tuple[CallOutput, ...], ...] = ()
+    outputs: dict[str, NDArray[np.generic]] = field(default_factory=dict)  # OUT and INOUT buffer -> storage after it
+    samples: tuple[tuple[float, ...], ...] = ()  # for each entry: ns a call in each round; empty for a check
+    left: tuple[tuple[CallOutput, ...], ...] = ()  # for each entry of a timing that keeps outputs: the distinct ones

@@ -1,4 +1,4 @@
-"""One check of a grid: a problem, the kind of numbers in it, and where its buffers are."""
+"""One check of a grid: a problem, its kind of inputs, and the placement of its buffers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from tensorop.model.problem import Problem
 
 @dataclass(frozen=True)
 class Case:
-    """`distribution` and `start` are the operator's names for a kind of input (normal, integer, wide, special), and for
-    what is in an output that is not read."""
+    """One check."""
 
     problem: Problem
-    distribution: str = "normal"
+    distribution: str = "normal"  # kind of inputs, as the operator names it (normal, integer, wide, special)
     placement: Placement = Placement.END
-    start: str = "poison"
+    start: str = "poison"  # contents of an output that is not read, as the operator names them
 
     @property
     def label(self) -> str:
@@ -33,15 +32,15 @@ class Case:
 def cover(factors: Mapping[str, Sequence[Value]], rng: np.random.Generator) -> tuple[Point, ...]:
     """Points in which every pair of values of two factors occurs at least once (pairwise testing).
 
-    Greedy, after AETG (Cohen et al., IEEE TSE 23(7), 1997): each point starts from a pair nobody has covered and
-    every other factor takes the value that covers most. About as many points as the two longest factors multiply to.
+    Greedy, after AETG (Cohen et al., IEEE TSE 23(7), 1997): each point starts from an uncovered pair, and every other
+    factor takes the value that covers the most pairs. The number of points is about the product of the lengths of the
+    two longest factors.
     """
     names = list(factors)
     if len(names) < 2:
         return tuple(Point.of({name: value}) for name in names for value in factors[name])
-    missing = {
-        (a, x, b, y): None for a, b in combinations(names, 2) for x in factors[a] for y in factors[b]
-    }  # a dict, not a set: its order is that of the factors, so equal seeds give equal grids
+    # a dict keeps the order of the factors, so that equal seeds give equal grids
+    missing = {(a, x, b, y): None for a, b in combinations(names, 2) for x in factors[a] for y in factors[b]}
     points: list[Point] = []
     while missing:
         a, x, b, y = next(iter(missing))

@@ -1,4 +1,4 @@
-"""What an operator is to the rest: the methods of the class in its folder's reference.py."""
+"""The interface of an operator: the methods of the class in its folder's reference.py."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class Operand:
     """A named operand."""
 
     access: Access
-    shape: tuple[str, ...]  # its sides in elements, expressions over dimensions, attributes and flags
-    formats: Mapping[str, str] = field(default_factory=dict)  # by dtype of the operator, where its format is another
+    shape: tuple[str, ...]  # its sides in elements: expressions over dimensions, attributes and flags
+    # dtype of the operator -> number format of this operand, if different
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, dtype: str) -> Number:
         return NUMBERS[self.formats.get(dtype, dtype)]
@@ -43,40 +44,42 @@ class Operand:
 
 @dataclass(frozen=True)
 class Contract(ABC):
-    """An operator's code. A folder's reference.py has one class derived from this, made with what operator.yaml says.
+    """An operator's code. A folder's reference.py derives one class from this; its fields come from operator.yaml.
 
-    A `tile` is sizes in elements, named as the operator likes. No method raises but for a problem that is none.
+    A `tile` maps names of the operator's choice to sizes in elements. Methods raise only for an invalid problem.
     """
 
     name: str
     shapes: Shapes
     operands: Mapping[str, Operand]  # in the order of a call's buffers
-    parameters: Mapping[str, float]  # run-time numbers with the usual value, in the order of a call's scalars
-    # What else a call takes: by name the numbers of its values, of which the first is the usual one, in the order of a
-    # call's flags, after which comes the variant that is asked for. A problem's option of one of these names is another
-    # value.
+    parameters: Mapping[str, float]  # run-time numbers with their defaults, in the order of a call's scalars
+    # Further parameters of a call: name -> value -> its number. The first value is the default; a problem's option of
+    # the same name sets another one. The order is that of a call's flags; the last flag is the forced variant.
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    leading: tuple[str, ...] = ()  # operands with a leading dimension, in the order of a call's
+    leading: tuple[str, ...] = ()  # operands with a leading dimension, in the order of a call's `lds`
 
-    CONTROL_TILE: ClassVar[Mapping[str, int]]  # the tile that negative controls are judged around
-    CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # what they are timed on
-    DISTRIBUTIONS: ClassVar[tuple[str, ...]] = ("integer", "normal")  # kinds of inputs that `call` knows
+    CONTROL_TILE: ClassVar[Mapping[str, int]]  # tile for the grids of negative controls
+    CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # shape for their timing
+    DISTRIBUTIONS: ClassVar[tuple[str, ...]] = ("integer", "normal")  # kinds of inputs that `call` makes
 
     @abstractmethod
     def work(self, problem: Problem) -> float:
-        """Arithmetic operations; 0 of an empty problem."""
+        """Number of arithmetic operations; 0 for an empty problem."""
 
     @abstractmethod
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
-        """By output: what it must hold, in a wider type, and how far from it each element may be (0: exact)."""
+        """Output -> (correct values in a wider type, error bound of each element; 0: exact)."""
 
     @abstractmethod
     def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
-        """A kernel's tile. point: its tunables; lanes: elements of a vector; reads: how its template reads operands."""
+        """A kernel's tile.
+
+        point: its tunables; lanes: elements of a vector; reads: how its template reads each operand
+        """
 
     @abstractmethod
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
-        """Some 50 small cases for every candidate, sizes around its tile."""
+        """About 50 small cases for each candidate, with sizes around its tile."""
 
     def kernel_grid(
         self,
@@ -87,19 +90,26 @@ class Contract(ABC):
         masked: bool,
         rng: np.random.Generator,
     ) -> Sequence[Case]:
-        """Calls of the micro-kernel alone (entry 2 of candidate.c.j2) in which each of its tiles is the only one; none:
-        it is judged within the operator, on the quick grid. point, lanes, reads: as of `tile`, with the blocking's
-        defaults; masked: whether vectors can be read and written in part."""
+        """Calls of the micro-kernel alone (entry 2 of candidate.c.j2), each with a single tile.
+
+        Without any, the micro-kernel is verified within the operator, on the quick grid.
+
+        point, lanes, reads: as for `tile`; point has the blocking's defaults too
+        masked: whether parts of vectors can be loaded and stored
+        """
         return ()
 
     def full_grid(
         self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
     ) -> Sequence[Case]:
-        """Everything, for a finished library. blocking: its largest blocks, and `variants`: how many can be forced."""
+        """All cases for a finished library.
+
+        blocking: its largest blocks, and `variants`: the number of variants that a call can force
+        """
         return self.quick_grid(dtype, tile, rng)
 
     def edge_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
-        """What may be left after whole tiles, for each variant of a library."""
+        """Cases with partial tiles at the edges, for each variant of a library."""
         return ()
 
     def thread_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
@@ -108,16 +118,16 @@ class Contract(ABC):
 
     @property
     def variant_flag(self) -> int:
-        """The flag of a call that forces a variant of the library; -1 there: it chooses itself."""
+        """Index of the call's flag that forces a variant of the library; its value -1 lets the library choose."""
         return len(self.flags)
 
     def told(self, problem: Problem) -> tuple[int, ...]:
-        """A call's flags. Operators' own code has this name, and journals depend on that code to the byte."""
+        """A call's flags. Operators' own code uses the name `told`; journals depend on the bytes of that code."""
         own = (self.known(problem)[name] for name in self.flags)
         return (*own, int(problem.options.get("variant", -1)))
 
     def known(self, problem: Problem) -> dict[str, int]:
-        """What operands' shapes may name: dimensions, attributes and flags."""
+        """Values of all names in operands' shapes: dimensions, attributes and flags."""
         found = dict(problem.sizes)
         for name, values in self.flags.items():
             given = problem.options.get(name, next(iter(values)))
@@ -125,9 +135,9 @@ class Contract(ABC):
         return found
 
     def slots(self, more: Sequence[str] = ()) -> str:
-        """A header for adapter.c, candidates and controls: the names of a call's slots and of flags' values.
+        """A C header for adapter.c, candidates and controls: names of a call's slots and of flags' values.
 
-        more: what a candidate takes with each call, behind dimensions and attributes
+        more: further dims of a candidate's calls, after dimensions and attributes
         """
         kinds: dict[str, Sequence[str]] = {
             "DIM": (*self.shapes.names, *more),
@@ -143,7 +153,7 @@ class Contract(ABC):
         return f"/* The slots of a call, as operator.yaml has them. */\n{''.join(lines)}"
 
     def traffic(self, problem: Problem) -> float:
-        """The least bytes that must move: each operand once, twice where it is read and written."""
+        """Bytes that must move at least: each operand once, or twice if it is read and written."""
         known = self.known(problem)
         return float(
             sum(
@@ -154,22 +164,25 @@ class Contract(ABC):
         )
 
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
-        """Packed elements of the workspace that a candidate takes as its last buffer. point: kernel and blocking,
-        and for each operand that its template names `reads_<operand>`; group: steps in a packed element."""
+        """Packed elements in a candidate's workspace, which is its last buffer.
+
+        point: the tunables of kernel and blocking, and `reads_<operand>` for each operand in the template's `reads`
+        group: steps of the inner dimension in a packed element
+        """
         return 0
 
     def features(self, problem: Problem) -> dict[str, int]:
-        """What the dispatch inside the library sees: names that expressions under `features:` may use, not negative."""
+        """Inputs of the library's dispatch, 0 or more; expressions under `features:` use these names."""
         return problem.sizes
 
     def same(self, tile: Mapping[str, int]) -> tuple[int, ...]:
-        """Kernels of one template for which this is equal are one to the second stage of a search."""
+        """A key of tiles: of a template's kernels with equal keys, the search's second stage takes the best one."""
         return tuple(tile.values())
 
     def proxy(self, sizes: Mapping[str, int]) -> Mapping[str, int] | None:
-        """A little smaller shape of the same form, for a search that cannot afford this one; None: there is none.
+        """A somewhat smaller shape of the same form, for a search that cannot afford this one; None if there is none.
 
-        The longest dimension is halved: no further than needed, since what overflows a cache should go on doing so.
+        The longest dimension is halved once, so that operands that exceed a cache are likely to exceed it still.
         """
         longest = max(self.shapes.dims, key=lambda name: sizes[name])
         return {**sizes, longest: sizes[longest] // 2} if sizes[longest] > 1 else None
@@ -186,9 +199,11 @@ class Contract(ABC):
     ) -> Call:
         """A call with random inputs: dimensions and attributes, parameters, the forced variant, dense operands.
 
-        workspace: elements of number format `compute` (empty: the dtype); start: what is in an output that is not
-        read. `normal` inputs are N(0, 1), or in [1, 2) times 2^e of either sign where the problem has an option
-        `exp_<operand>` (`magnitudes`)
+        `normal` inputs are N(0, 1); if the problem has an option `exp_<operand>` = e (see `magnitudes`), they have
+        random signs and magnitudes in [1, 2) times 2^e.
+
+        workspace: elements of number format `compute` (empty: the dtype)
+        start: contents of an output that is not read
         """
         buffers = []
         for name, one in self.operands.items():
@@ -220,10 +235,11 @@ class Contract(ABC):
     def magnitudes(
         self, dtype: str, factors: Sequence[str], output: str, added: str, part: float, rng: np.random.Generator
     ) -> dict[str, Value]:
-        """Options that give operands magnitudes from all that the output's format can multiply and add.
+        """Options that give operands random magnitudes for which products and sums stay within the output's format.
 
-        factors: operands whose elements are multiplied with each other, the first at `part` of its range, of [0, 1);
-        added: one that is added to the products, and about as large; empty: none.
+        factors: operands whose elements are multiplied with each other; the first is drawn at `part` ([0, 1)) of its
+        range
+        added: an operand that is added to the products, with about their magnitude; empty: none
         """
         number = self.operands[output].number(dtype)
         if number.whole:
@@ -235,16 +251,22 @@ class Contract(ABC):
         return {**found, f"exp_{added}": sum(chosen.values())} if added else found
 
     def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The call with second operands for every other call of a batch (`Buffer.shift`), so that no earlier
-        result is right: those of another call of the problem, for each operand that is read."""
+        """Adds second operands (`Buffer.shift`) for every other call of a batch, so that no earlier result is correct.
+
+        Each operand that is read gets that of another random call of the problem.
+        """
         second = {buffer.name: buffer.data for buffer in self.call(problem, rng, placement=given.placement).buffers}
         read = (Access.IN, Access.INOUT)
         buffers = (_followed(one, second[one.name]) if one.access in read else one for one in given.buffers)
         return replace(given, buffers=tuple(buffers))
 
     def counted(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The call as a model counts it, once. An output begins as the result in its first and last element and in half
-        of the others, so that who takes any part of it for work done is wrong; where outputs are read, as given."""
+        """The single call that a board model counts.
+
+        An output starts with correct values in its first and last element and in about half of the others, so that a
+        kernel which skips work because some elements look finished is wrong. If an output is also read, the call is
+        returned unchanged.
+        """
         if any(buffer.access is Access.INOUT for buffer in given.buffers):
             return given
         began = {name: _half_done(*known, rng) for name, known in self.expected(problem, given).items()}
@@ -257,19 +279,19 @@ class Contract(ABC):
         return replace(buffer, data=self.stored(problem, buffer.name, start, buffer.data))
 
     def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
-        """The call with operands as packing leaves them, for a micro-kernel alone. compute: their number format."""
+        """The call with packed operands, for a micro-kernel alone. compute: their number format."""
         return given
 
     def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
-        """Values of an output, as `expected` orders them, where its storage has them; `storage` elsewhere."""
+        """The storage of an output with `values` (in the order of `expected`) in it; gaps are as in `storage`."""
         return values.reshape(-1)
 
     def limits(self, problem: Problem, given: Call) -> Any:
-        """What tells `judge` fast, as `within`, that one of many results of a call is right; None: nothing does."""
+        """Data for `judge` (its `within`) with which it accepts correct outputs of one call fast; or None."""
         return None
 
     def judge(self, problem: Problem, given: Call, outputs: Outputs, *, within: Any = None) -> Judgement:
-        """Compares every output, element by element, with `expected`."""
+        """Compares every element of the outputs with `expected`."""
         worst = 0.0
         held = {buffer.name: buffer.data for buffer in given.buffers}
         for name, (want, bound) in self.expected(problem, given).items():
@@ -284,7 +306,7 @@ class Contract(ABC):
         return Judgement(Kind.OK, "verify", worst=worst)
 
     def problem(self, dtype: str, sizes: Mapping[str, Value], options: Mapping[str, Value] | None = None) -> Problem:
-        """One of this operator; attributes that are not named have their usual values, other names are options."""
+        """A problem of this operator. Attributes that are not given have their defaults; other names are options."""
         given = self.shapes.filled({name: int(sizes[name]) for name in self.shapes.names if name in sizes})
         more = {name: value for name, value in sizes.items() if name not in given}
         dims, attributes = ({n: given[n] for n in names} for names in (self.shapes.dims, self.shapes.attributes))
@@ -293,7 +315,7 @@ class Contract(ABC):
 
 
 def _followed(buffer: Buffer, second: Array) -> Buffer:
-    """An operand with a second one behind it in its storage, as aligned as it is."""
+    """The operand with a second one behind it in its storage, aligned to a cache line relative to the first."""
     size = buffer.data.size
     if not size:
         return buffer
@@ -307,7 +329,7 @@ def _followed(buffer: Buffer, second: Array) -> Buffer:
 
 
 def _half_done(want: Array, bound: Array, rng: np.random.Generator) -> Array:
-    """A result with half of its elements beyond the bound, neither the first nor the last where others can be."""
+    """A result with about half of its elements wrong; the first and the last are correct from 3 elements on."""
     wrong = rng.random(want.shape) < 0.5
     if want.size > 2:
         wrong.flat[0] = wrong.flat[-1] = False
@@ -319,11 +341,14 @@ def _half_done(want: Array, bound: Array, rng: np.random.Generator) -> Array:
 
 
 def compared(what: str, got: Array, want: Array, bound: Array) -> Judgement:
-    """Every element: where NaN or an infinity is wanted, it must be that one; the sign of a zero is free."""
+    """Judges every element: NaN and infinities must match, the sign of a zero is ignored.
+
+    what: name of the output, for the message; bound: largest absolute error of each element
+    """
     if not want.size:
         return Judgement(Kind.OK, "verify")
     with np.errstate(all="ignore"):
-        off = np.array(got, want.dtype, order="C")  # these are large: few passes, in one order and in place
+        off = np.array(got, want.dtype, order="C")  # arrays are large: few passes, in memory order and in place
         off -= want
         error = np.abs(off, out=off).astype(np.float64, copy=False)
         ratio = np.divide(error, bound, out=np.zeros_like(error), where=error != 0)

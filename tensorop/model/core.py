@@ -1,4 +1,4 @@
-"""A core as it says of itself: what a platform file is held against before anything is measured on it."""
+"""Facts that a machine reports about its core; they are compared with a platform file before measurements."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Core:
-    """What could be read of a machine; empty, None or 0 where it does not tell."""
+    """Facts read from a machine; empty, None or 0 if unknown."""
 
-    arch: str  # in our spelling
-    kernel: str = ""  # version as it prints itself
+    arch: str  # a name of `architecture.ARCHITECTURES`, or of `uname -m`
+    kernel: str = ""  # version of the kernel
     libc: str = ""
-    # Of /proc/cpuinfo, extensions of a RISC-V `isa` line one by one, without `v` where that is not V 1.0.
+    # Flags in /proc/cpuinfo; for RISC-V the single extensions of the `isa` line, without `v` if that is not V 1.0.
     flags: frozenset[str] = frozenset()
     processors: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # lines of /proc/cpuinfo, key -> text
     identity: Mapping[str, str] = field(default_factory=dict)  # identity registers, name -> hexadecimal
-    vlen: int | None = None  # bits of a vector register, by executing; None where nothing was executed
+    vlen: int | None = None  # bits of a vector register, found by a run; None: nothing was run
     page: int = 0  # bytes
     cores: int = 0  # online
     caches: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # level -> size, ways, line, shared_by
-    clock_mhz: float = 0.0  # by a chain of dependent additions
-    link: float = 0.0  # bytes a second to the machine; 0: it is this one
-    governor: str = ""  # of the frequency
-    load: float = 0.0  # running processes, mean of the last minute
+    clock_mhz: float = 0.0  # estimated by a chain of dependent additions
+    link: float = 0.0  # bytes a second of the link to the machine; 0: this machine
+    governor: str = ""  # frequency governor
+    load: float = 0.0  # mean number of running processes in the last minute
 
     _NAMES = ("model name", "uarch", "Model", "CPU part", "marchid", "mvendorid")
 
     @property
     def short(self) -> dict[str, object]:
-        """What goes beside figures, under the names `tensorop.measure.machine` uses."""
+        """Facts to record beside results, with the names of `tensorop.measure.machine`."""
         return {
             "cpu": self.label,
             "cores": self.cores,
@@ -46,12 +46,12 @@ class Core:
 
     @property
     def label(self) -> str:
-        """Its name, as far as it has one."""
+        """The core's name in /proc/cpuinfo, or else its architecture."""
         first = next(iter(self.processors.values()), {})
         return next((first[name] for name in self._NAMES if first.get(name)), self.arch)
 
     def matching(self, wanted: Mapping[str, str]) -> tuple[int, ...]:
-        """Numbers of the processors whose lines hold the wanted texts; a line that is absent refutes nothing."""
+        """Numbers of the processors whose lines contain the wanted texts; absent lines are ignored."""
         return tuple(
             number
             for number, lines in self.processors.items()

@@ -1,4 +1,4 @@
-"""Draws of a run: log-uniform sizes, and magnitudes whose products and sums stay within a number format."""
+"""Draws random test data: log-uniform sizes, and magnitudes whose products and sums stay within a number format."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ import numpy as np
 
 from tensorop.model.number import Array, Number
 
-TERMS = 20  # binary exponent of the most terms in a sum of drawn magnitudes
+TERMS = 20  # sums of drawn magnitudes have at most 2^TERMS terms
 
 
 def strata(count: int, rng: np.random.Generator) -> list[float]:
-    """A number in each of `count` equal parts of [0, 1), in random order."""
+    """One random number in each of `count` equal parts of [0, 1), in random order."""
     return [float(part) for part in (rng.permutation(count) + rng.random(count)) / max(count, 1)]
 
 
 def between(low: int, high: int, part: float) -> int:
-    """A size from low (1 or more) to high, both included, whose logarithm is uniform where `part` is, of [0, 1)."""
+    """A size from low (1 or more) to high, both included; log-uniform if `part` is uniform in [0, 1)."""
     return max(low, min(high, int(low * ((high + 1) / low) ** part)))
 
 
 def spare(number: Number) -> int:
-    """Factors in [1, 2) times 2^e may be multiplied where no sum of these e is beyond this, either way: sums of
-    2^TERMS such products stay finite, and a difference of two is no denormal."""
+    """The largest magnitude of a sum of exponents e of factors in [1, 2) times 2^e that are multiplied.
+
+    Within it, sums of 2^TERMS products stay finite, and the difference of two products is no denormal.
+    """
     return min(number.overflow - TERMS - 8, -(number.smallest + 2 * number.precision))
 
 
 def normal(number: Number) -> int:
-    """For |e| up to this all of [1, 2) times 2^e is normal in the format."""
+    """The largest |e| for which all numbers in [1, 2) times 2^e are normal in the format."""
     return min(number.overflow - 1, -(number.smallest + number.precision - 1))
 
 
 def exponents(most: int, own: Mapping[str, int], first: str, part: float, rng: np.random.Generator) -> dict[str, int]:
-    """An exponent of each factor, whole and uniform in what it may be, of which no sum is beyond `most`, either way.
+    """An integer exponent for each factor, uniform in its range, with each sum of them within `most` in magnitude.
 
-    own: each one's limit; first: the factor that is drawn before the others bind it, where `part` of [0, 1) says.
+    own: factor -> limit of its exponent's magnitude
+    first: the factor that is drawn first, at `part` ([0, 1)) of its range
     """
     names = list(own)
     order = [first, *(name for name in (names[i] for i in rng.permutation(len(names))) if name != first)]

@@ -1,4 +1,4 @@
-"""A job: one command's wishes, checked."""
+"""A job: the checked options of one tuning command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _option(default: Any, help: str, metavar: str = "", **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Job:
-    """What `tensorop <operator>` was asked for; its fields are the options of command line and `tensorop.tune`."""
+    """The request of `tensorop <operator>`. Its fields are the options of the command line and of `tensorop.tune`."""
 
     operator: str
     # fmt: off
@@ -39,7 +39,7 @@ class Job:
     shapes: tuple[tuple[int, ...], ...] = _option(  # sizes in the operator's order
         (), "Tune for these suites and shapes, separated by commas.", "SUITE|SHAPE,...", group="Target", late=True,
     )
-    suite: str = ""  # what the shapes are called together
+    suite: str = ""  # the suite's name, or a description of the shapes
     c_dtype: str | None = _option(
         None,
         "Choose the element type of the result where the platform offers several: on GPUs, f32 for bf16 and f16.",
@@ -84,7 +84,7 @@ class Job:
         "Seed the search and the verification calls. A full seed N:SECRET, as a run prints it, repeats the calls of "
         "that run.", "N|N:SECRET", example="7", group="Search", kind=str,
     )
-    secret: int | None = None  # the other half of a whole seed
+    secret: int | None = None  # the secret part of a seed N:SECRET
     threads: int = _option(
         1, "Use N threads in the comparison with the baselines (only on platforms that are timed by a clock).", "N",
         example="4", group="Target", least=1, most=1024,
@@ -121,11 +121,11 @@ class Job:
         "product records it.", group="Language model",
     )
     # fmt: on
-    given: frozenset[str] | None = None  # options that the user gave; None: those that are not as by default
+    given: frozenset[str] | None = None  # options that the user gave; None: those that differ from the defaults
 
     @staticmethod
     def options() -> Mapping[str, tuple[Field[Any], Option]]:
-        """By the name that a user gives, where a time has no unit."""
+        """Name for the user (without the unit `_s`) -> field and option."""
         found = {one.name.removesuffix("_s"): one for one in fields(Job) if "option" in one.metadata}
         return {name: (one, one.metadata["option"]) for name, one in found.items()}
 
@@ -153,8 +153,10 @@ class Job:
 
     @staticmethod
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
-        """What is tuned where no dtype is named: of the usual ones those that operator and platform both have, or else
-        all that both have. Raises UsageError where there is none."""
+        """The default dtypes: f32 and f64 if operator and platform both have them, or else all that both have.
+
+        Raises UsageError if they have none in common.
+        """
         both = tuple(dtype for dtype in platform.dtypes if dtype in operator.dtypes)
         if not both:
             raise UsageError(
@@ -166,12 +168,12 @@ class Job:
 
     @staticmethod
     def folder(operator: str, platform: str) -> Path:
-        """Where the product goes when nobody says."""
+        """The default folder of the product."""
         return _BUILD / f"{operator}-{platform}"
 
 
 def _is(value: Any, kind: str, option: Option) -> bool:
-    """Whether a value is of its field's type, where that is a simple one."""
+    """Whether a value has its field's type; True for types other than str, bool and int."""
     if kind.endswith(" | None") and value is None:
         return True
     match kind.removesuffix(" | None"):

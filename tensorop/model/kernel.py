@@ -1,4 +1,4 @@
-"""What is written, chosen, rendered and built: template, kernel, variant, source, artifact."""
+"""Templates, kernels and variants, and the C sources and artifacts made from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorop.model.record import record
 
 @record
 class Constraint:
-    """An expression over tunables and platform facts that legal points satisfy, and why."""
+    """A condition of legal points: an expression over tunables and platform facts, and its reason."""
 
     must: str
     reason: str
@@ -24,18 +24,21 @@ class Constraint:
 
 @record
 class Prior:
-    """What is expected of points before one is tried."""
+    """An estimate of points' costs before any trial."""
 
-    cost: str  # an expression over tunables and the platform's facts, the less the better
-    of: tuple[str, ...] = Field(default=(), max_length=4)  # the best point for each choice of these is tried, by cost
-    apart: tuple[str, ...] = Field(default=(), max_length=2)  # of these: each choice has a kernel on whole problems
+    cost: str  # expression over tunables and the platform's facts; lower is better
+    # tunables: the cheapest point for each combination is tried, by cost
+    of: tuple[str, ...] = Field(default=(), max_length=4)
+    # tunables: each combination gets a kernel on whole problems
+    apart: tuple[str, ...] = Field(default=(), max_length=2)
 
 
-OURS = "offline"  # the author of what is shipped
-# C of any other author: no local is read before it is written, so that none keeps anything from call to call, and
-# frames lie within the stack that is overwritten between batches of calls (DENSE of native/harness_state.c).
-MAX_FRAME = 4096  # bytes of an author's locals
-_FRAME = 2 * MAX_FRAME + 10240  # as many of vectors spilled, and what our driver holds that the text is inlined to
+OURS = "offline"  # the author of shipped templates
+# Flags for C of other authors. Locals are initialised and frames lie in the part of the stack that is overwritten
+# between batches (DENSE in native/harness_state.c), so that a kernel cannot keep data from call to call there.
+MAX_FRAME = 4096  # bytes of locals in an author's kernel
+# as many for spilled vectors, and the locals of our driver, into which kernels are inlined
+_FRAME = 2 * MAX_FRAME + 10240
 CONFINED = ("-ftrivial-auto-var-init=zero", f"-Wframe-larger-than={_FRAME}", "-Werror=frame-larger-than")
 
 
@@ -43,32 +46,34 @@ CONFINED = ("-ftrivial-auto-var-init=zero", f"-Wframe-larger-than={_FRAME}", "-W
 class KernelTemplate:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables."""
 
-    operator: str  # what it computes
+    operator: str  # the operator's name
     name: str
     author: str  # offline (shipped) | plug-in | llm | replay
-    strategy: str  # the idea in words
+    strategy: str  # its idea, in words
     text: str  # the Jinja2 body
-    reads: Mapping[str, str] = field(default_factory=dict)  # how it walks its operands, as the operator defines it
-    needs: tuple[str, ...] = ()  # primitives used
+    reads: Mapping[str, str] = field(default_factory=dict)  # operand -> how it is read, in the operator's words
+    needs: tuple[str, ...] = ()  # primitives that it uses
     tunables: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
-    # Tunables whose worth only whole problems show: a kernel for each value in `seed_configurations` is tried there.
+    # Tunables whose effect only whole problems show: a kernel for each value in `seed_configurations` is tried there.
     unseen: tuple[str, ...] = ()
-    seed_configurations: tuple[Point, ...] = ()  # points, or parts of them, to try first; they change no result
-    prior: Prior | None = None  # where searches begin that know of no earlier one
-    parent: str = ""  # the digest of the template that it was made of; no part of its own
-    # Of a device's kernel: name -> expression over tunables, the layout, the device and facts before it.
+    seed_configurations: tuple[
+        Point, ...
+    ] = ()  # points, or parts of points, to try first; they are not part of the digest
+    prior: Prior | None = None  # the start of searches without earlier results
+    parent: str = ""  # digest of the template from which it was derived; not part of its own digest
+    # Kernels for a device (GPU) only: name -> expression over tunables, the layout, the device and earlier facts.
     facts: Mapping[str, str] = field(default_factory=dict)
-    model: Mapping[str, str] = field(default_factory=dict)  # likewise of a call's dims; the last is the cost
+    model: Mapping[str, str] = field(default_factory=dict)  # as facts, also over a call's dims; the last is the cost
 
     @property
     def read_facts(self) -> dict[str, str]:
-        """How it walks its operands, under the names that an operator's expressions use, e.g. `reads_a`."""
+        """`reads` with the names that an operator's expressions use, e.g. `reads_a`."""
         return {f"reads_{name}": how for name, how in self.reads.items()}
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """That C made of it is compiled with, beside the platform's."""
+        """Compiler flags for its C, in addition to the platform's."""
         return () if self.author == OURS else CONFINED
 
     @cached_property
@@ -84,19 +89,20 @@ class KernelTemplate:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A template with what its text is made for."""
+    """A template with a dtype, a configuration and a VLEN."""
 
     template: KernelTemplate
     dtype: str
-    configuration: Point = Point(())  # the template's tunables and the set's settings; empty while it is searched
-    vlen: int = 0  # bits of the vectors it is specialised for; 0: it asks for them
+    # the template's tunables and the primitive set's settings; empty in an arm of the search
+    configuration: Point = Point(())
+    vlen: int = 0  # bits; 0: the kernel reads VLEN at run time, else it is specialised for this one
 
     @cached_property
     def id(self) -> str:
         return identity(self.template.digest, self.dtype, self.configuration.pairs, self.vlen)
 
     def at(self, vlen: int) -> Kernel:
-        """The same, specialised for vectors of this many bits."""
+        """The kernel specialised for vectors of this many bits."""
         return replace(self, vlen=vlen)
 
     def __str__(self) -> str:
@@ -105,11 +111,13 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Variant:
-    """What is packaged: a kernel with its blocking."""
+    """A kernel with its blocking; libraries consist of variants."""
 
     kernel: Kernel
-    blocking: Point = Point(())  # empty where the defaults hold
-    specialisations: tuple[int, ...] = ()  # VLENs (bits) its kernel is also written for; no part of its identity
+    blocking: Point = Point(())  # empty: the defaults
+    specialisations: tuple[
+        int, ...
+    ] = ()  # VLENs (bits) for which its kernel is also specialised; not part of its identity
 
     @cached_property
     def id(self) -> str:
@@ -125,7 +133,7 @@ class Variant:
         return Point.of({**self.kernel.configuration, **self.blocking})
 
     def at(self, vlen: int) -> Variant:
-        """The same with its kernel specialised for vectors of this many bits."""
+        """The variant with its kernel specialised for vectors of this many bits."""
         return Variant(self.kernel.at(vlen), self.blocking)
 
     def __str__(self) -> str:
@@ -135,11 +143,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class KernelText:
-    """The C of one kernel as the gate admitted it: trials, journal and product share it, none renders it again."""
+    """The C of one kernel that passed the gate. Trials, journal and product share it; it is rendered once."""
 
-    variant: str  # the id of the variant it belongs to, as it is built (instantiate.as_built)
-    kernel: str  # its tiles
-    edge: str = ""  # the same on the shortest vectors, "" where there is none
+    variant: str  # id of its variant, as instantiate.as_built returns it
+    kernel: str  # C of the kernel
+    edge: str = ""  # C of the kernel for edges, with the shortest vectors; "": none
 
     @property
     def id(self) -> str:
@@ -148,11 +156,11 @@ class KernelText:
 
 @dataclass(frozen=True)
 class Source:
-    """Rendered C: file name -> text, the one to compile first. flags: of the compiler, beside the platform's."""
+    """Rendered C."""
 
-    files: tuple[tuple[str, str], ...]
+    files: tuple[tuple[str, str], ...]  # (file name, text); the first one is compiled
     language: str = "c"
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # compiler flags, in addition to the platform's
 
     @property
     def digest(self) -> str:
@@ -161,7 +169,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A built object, executable or library with the command and log that made it, in the build cache."""
+    """A built object, executable or library in the build cache, with its compiler command and log."""
 
     path: Path
     key: str

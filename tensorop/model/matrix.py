@@ -1,4 +1,4 @@
-"""A matrix in memory: leading dimension, transpose, and the gaps between its lines."""
+"""A matrix in memory: leading dimension, transpose, and gaps between its lines."""
 
 from __future__ import annotations
 
@@ -13,28 +13,25 @@ from tensorop.model.number import NUMBERS
 Array = NDArray[Any]
 
 
-FAR = 1 << 15  # elements of a gap from which lines lie in pages of their own
-KEPT = 7  # elements of such a gap that its storage has
+FAR = 1 << 15  # from this gap on, in elements, each line has memory pages of its own
+KEPT = 7  # elements at the start of such a gap that the storage contains
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """`outer` lines of `inner` elements, `ld` apart in their storage, with nothing after the last line.
-
-    leading: the leading dimension; larger than `ld` where the storage holds the beginning of each gap alone.
-    """
+    """`outer` lines of `inner` elements, with a distance of `ld` in their storage and no gap after the last line."""
 
     outer: int
     inner: int
     ld: int
     transposed: bool  # the logical matrix is the transpose of (outer, inner)
-    leading: int
+    leading: int  # the leading dimension; above `ld` if the storage has only the start of each gap
 
     @staticmethod
     def of(rows: int, columns: int, layout: str, transpose: bool = False, pad: int = 0) -> Matrix:
         """op(X) of rows x columns as BLAS stores it: X itself is columns x rows when `transpose`.
 
-        layout: "row" | "col"; pad: elements by which the leading dimension is longer than it must be.
+        layout: "row" | "col"; pad: elements by which the leading dimension exceeds its minimum
         """
         stored_rows, stored_columns = (columns, rows) if transpose else (rows, columns)
         by_column = layout == "col"
@@ -45,12 +42,12 @@ class Matrix:
 
     @property
     def apart(self) -> tuple[int, int]:
-        """`Buffer.apart` of the storage."""
+        """The storage's `Buffer.apart`."""
         return (self.ld, self.leading) if self.leading > self.ld else (0, 0)
 
     @property
     def size(self) -> int:
-        """Elements of the storage."""
+        """Number of elements of the storage."""
         return (self.outer - 1) * self.ld + self.inner if self.outer and self.inner else 0
 
     @property
@@ -59,7 +56,7 @@ class Matrix:
         return (self.inner, self.outer) if self.transposed else (self.outer, self.inner)
 
     def view(self, storage: Array) -> Array:
-        """The logical matrix within its storage; writes go through."""
+        """A view of the logical matrix in its storage; writes change the storage."""
         if not self.size:
             return np.zeros(self.shape, storage.dtype)
         step = storage.itemsize
@@ -67,7 +64,7 @@ class Matrix:
         return lines.T if self.transposed else lines
 
     def store(self, values: Array, dtype: str, rng: np.random.Generator) -> Array:
-        """Storage in a number format that holds `values` (logical shape), with poison in the gaps."""
+        """New storage in a number format with `values` (logical shape) and poison in the gaps."""
         storage = np.empty(self.size, NUMBERS[dtype].storage)
         if self.ld > self.inner and self.size:
             gaps = replace(self, outer=self.outer - 1, inner=self.ld - self.inner, transposed=False)
@@ -77,7 +74,7 @@ class Matrix:
         return storage
 
     def touched(self, before: Array, after: Array) -> Array:
-        """Indices into the storage of gap elements whose bits differ."""
+        """Indices, in the storage, of gap elements whose bits changed."""
         gap = np.ones(before.size, bool)
         self.view(gap)[...] = False
         return np.flatnonzero(gap & (_bits(before) != _bits(after)))

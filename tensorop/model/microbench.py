@@ -1,4 +1,4 @@
-"""Micro-benchmarks of a core: what is run, what it took, what was published of it."""
+"""Micro-benchmarks of a core, their modelled and measured results, and published figures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pydantic import Field
 
 from tensorop.model.record import record
 
-_LINE = 64  # bytes that one unit `line` moves
+_LINE = 64  # bytes of the unit `line`
 _FLOPS_VLEN = 256
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One of native/microbench/ARCH/bench.yaml, which explains the fields; size and per are expressions."""
+    """A benchmark of native/microbench/ARCH/bench.yaml, which explains the fields; size and per are expressions."""
 
     name: str
     source: str
@@ -35,12 +35,12 @@ class MicrobenchPoint:
 
     benchmark: str
     value: Annotated[float, Field(gt=0)]
-    unit: Literal["cycles", "bytes/cycle", "GFLOP/s"]  # cycles: for one unit of the benchmark
+    unit: Literal["cycles", "bytes/cycle", "GFLOP/s"]  # cycles are for one unit of the benchmark
     source: Annotated[str, Field(min_length=1)]
     kind: Literal["exact", "loose"] = "exact"
 
     def cycles(self, benchmark: Benchmark, clock_ghz: float, vlen: int) -> float:
-        """The figure as cycles for one unit of the benchmark."""
+        """The figure converted to cycles for one unit of the benchmark."""
         if self.unit == "GFLOP/s":
             return benchmark.flops * vlen / _FLOPS_VLEN * clock_ghz / self.value
         return _LINE / self.value if self.unit == "bytes/cycle" else self.value
@@ -48,17 +48,17 @@ class MicrobenchPoint:
 
 @dataclass(frozen=True)
 class Modelled:
-    """Cycles for one unit under a board model: at the best fit, and fewest and most over its assumed constants."""
+    """Cycles for one unit under a board model."""
 
     benchmark: Benchmark
-    best: float
-    low: float
-    high: float
+    best: float  # with the best fit
+    low: float  # minimum over the assumed constants
+    high: float  # maximum over them
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a micro-benchmark takes as the model has it, and what under one of its alternatives."""
+    """The cycles of a micro-benchmark under the model and under one of its alternatives."""
 
     alternative: str
     usual: Modelled
@@ -67,12 +67,12 @@ class Question:
 
 @dataclass(frozen=True)
 class ClockedBenchmark:
-    """What a board took: ns for one unit, the clock's MHz beside it, so cycles; spread: quartiles apart over median."""
+    """A benchmark's time on a board."""
 
     benchmark: Benchmark
-    ns: float
-    mhz: float
-    spread: float
+    ns: float  # for one unit
+    mhz: float  # of the core's clock, measured at the same time
+    spread: float  # (upper - lower quartile) / median
 
     @property
     def cycles(self) -> float:

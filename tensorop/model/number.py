@@ -1,4 +1,4 @@
-"""Number formats: how a value of each looks in C and NumPy, and what rounding to it does."""
+"""Number formats: their types in C and NumPy, conversion, and rounding."""
 
 from __future__ import annotations
 
@@ -15,32 +15,28 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Number:
-    """A format. c: the C type a value is kept in; storage: NumPy's type of the same size, which may hold bits alone.
-
-    precision: bits of a significand, 0 of an integer; smallest, overflow: binary exponents of the least denormal and
-    of the first power of two that is too large.
-    """
+    """A number format."""
 
     name: str
-    c: str
-    storage: type[np.generic]
-    precision: int = 0
-    smallest: int = 0
-    overflow: int = 0
+    c: str  # C type of a stored value
+    storage: type[np.generic]  # NumPy type of the same size; for bf16 its bits
+    precision: int = 0  # bits of the significand; 0 for integers
+    smallest: int = 0  # binary exponent of the least denormal
+    overflow: int = 0  # binary exponent of the first power of two that is too large
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return np.dtype(self.storage).itemsize
 
     @property
     def whole(self) -> bool:
-        """Integers, whose arithmetic is modulo a power of two."""
+        """Whether these are integers; their arithmetic is modulo a power of two."""
         return self.precision == 0
 
     @property
     def unit(self) -> float:
-        """The largest relative error of one rounding; 0 of integers."""
+        """The largest relative error of one rounding; 0 for integers."""
         return 0.0 if self.whole else 2.0**-self.precision
 
     @property
@@ -49,17 +45,17 @@ class Number:
 
     @property
     def _bits_alone(self) -> bool:
-        """A floating-point format that NumPy does not have: the upper bits of a float32."""
+        """Whether NumPy lacks this floating-point format; its values are the upper bits of a float32."""
         return not self.whole and not issubclass(self.storage, np.floating)
 
     def decoded(self, stored: Array) -> Array:
-        """The values of stored elements, exactly, in a type NumPy computes with."""
+        """The exact values of stored elements, in a type that NumPy computes with."""
         if not self._bits_alone:
             return stored
         return (stored.astype(np.uint32) << np.uint32(32 - 8 * self.size)).view(np.float32)
 
     def encoded(self, values: Array) -> Array:
-        """Values as they are stored: rounded to nearest, integers modulo their power of two."""
+        """Converts values to stored elements: rounded to nearest, or integers modulo their power of two."""
         if self.whole:
             wide = values.astype(np.int64)
             return wide.astype(self.storage)
@@ -71,11 +67,11 @@ class Number:
         shift = 32 - 8 * self.size
         half = np.uint32((1 << (shift - 1)) - 1)
         rounded = bits + half + ((bits >> np.uint32(shift)) & np.uint32(1))
-        special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)  # NaN stays NaN, an infinity itself
+        special = (bits & np.uint32(0x7F800000)) == np.uint32(0x7F800000)  # NaN and infinities are not rounded
         return (np.where(special, bits, rounded) >> np.uint32(shift)).astype(self.storage)
 
     def poison(self, size: int, rng: np.random.Generator) -> Array:
-        """What no computation should read: quiet NaNs with random signs and payloads; of integers, random bits."""
+        """Elements that no code should read: quiet NaNs with random signs and payloads; for integers, random bits."""
         bits = np.dtype(f"u{self.size}").type
         pattern: Array = rng.integers(0, np.iinfo(bits).max, size, dtype=bits, endpoint=True)
         if not self.whole:
@@ -84,8 +80,10 @@ class Number:
         return pattern.view(self.storage)
 
     def rounded(self, mantissa: int, exponent: int) -> float:
-        """mantissa * 2 ** exponent (mantissa not 0) to the nearest of this format, ties to even, as a Python float;
-        beyond the largest an infinity, of integers the remainder between the two extremes."""
+        """mantissa * 2 ** exponent (mantissa not 0) in this format, rounded to nearest, ties to even.
+
+        Overflow gives an infinity; integers wrap around.
+        """
         if self.whole:
             value = mantissa << exponent if exponent >= 0 else mantissa >> -exponent
             span = 1 << (8 * self.size)
@@ -109,7 +107,7 @@ NUMBERS: Mapping[str, Number] = {
     for number in (
         Number("f64", "double", np.float64, 53, -1074, 1024),
         Number("f32", "float", np.float32, 24, -149, 128),
-        Number("f16", "uint16_t", np.float16, 11, -24, 16),  # C has no type for it everywhere: its bits
+        Number("f16", "uint16_t", np.float16, 11, -24, 16),  # not all C compilers have a type for it: its bits
         Number("bf16", "uint16_t", np.uint16, 8, -133, 128),
         Number("i8", "int8_t", np.int8),
         Number("i16", "int16_t", np.int16),

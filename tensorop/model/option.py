@@ -1,4 +1,4 @@
-"""How a user gives a value: on the command line, and to `tensorop.tune`."""
+"""Options of the command line and of `tensorop.tune`."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Option:
-    """What the value of a parameter or field is, for whoever gives it."""
+    """Describes the values of a parameter or field to users."""
 
     help: str = ""
-    metavar: str = ""  # how a value is written, e.g. NAME,...
+    metavar: str = ""  # notation of a value, e.g. NAME,...
     example: str = ""  # a value, e.g. f32,f64
-    group: str = ""  # the heading that its help is under
-    kind: Any = None  # str, or what reads a text and raises ValueError, where the value's type does not say it
+    group: str = ""  # the heading of its help
+    kind: Any = None  # parser of a text (raises ValueError), or str; None: the type decides
     least: int | None = None
     most: int | None = None
     choices: tuple[str, ...] = ()
-    must_be: str = ""  # of a path that has to exist: file or folder
-    multiple: bool = False  # given several times
+    must_be: str = ""  # for a path that must exist: file or folder
+    multiple: bool = False  # may be given several times
     positional: bool = False
-    name: str = ""  # on the command line, where it is not the parameter's own
+    name: str = ""  # on the command line, if it differs from the parameter's name
     shown: str = ""  # the default in words
     default: Any = None
-    late: bool = False  # whether the default depends on operator or platform; None stands for it then
+    late: bool = False  # whether the default depends on operator or platform; `default` is None then
 
     def text(self, example: str, more: str = "") -> str:
-        """What it does, with an example as it is typed and the default where it is in words. more: goes on with the
-        help."""
+        """The help with an example as typed and the default in words.
+
+        more: text after the help
+        """
         parts = (
             f"{self.help}{more}",
             f" Example: {example}." if self.example else "",
@@ -38,7 +40,7 @@ class Option:
 
     @property
     def range(self) -> str:
-        """What a value must be, in words; "" where its type says it."""
+        """The legal values in words; "" if all values of the type are legal."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         return f"an integer from {self.least or 0} to {self.most}" if self.most else ""

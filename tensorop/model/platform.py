@@ -1,4 +1,4 @@
-"""A platform, resolved: its file merged over its parents'."""
+"""A resolved platform: its file merged with those of its parents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Compiler:
     """How objects, harness and product are compiled. Strings are zig/clang spellings."""
 
     static_target: str  # target of the statically linked test harness: `riscv64-linux-musl`
-    static_cpu: str  # CPU of the harness; one for each architecture, since libc is rebuilt for each
+    static_cpu: str  # CPU of the harness; use one for each architecture, since libc is rebuilt for each CPU
     shared_target: str  # target of the library with its oldest glibc: `riscv64-linux-gnu.2.31`
     arch_flags: tuple[str, ...] = ()  # flags of every kernel: its instruction set
     flags: tuple[str, ...] = ("-O3", "-g0")  # further flags of every kernel, by default `[-O3, -g0]`
@@ -55,45 +55,45 @@ class BaselineChoice:
     """The environment of a baseline on some machines."""
 
     environment: Mapping[str, str]  # variables of the library, such as `{OPENBLAS_CORETYPE: CORTEXA53}`
-    vlen_min: Whole = 0  # the choice is for this vector length (bits) and longer ones
-    dtypes: tuple[str, ...] = ()  # dtypes that it is for; all where empty
-    remark: str = ""  # text to print beside the ratios
+    vlen_min: Whole = 0  # shortest vector length (bits) of this choice
+    dtypes: tuple[str, ...] = ()  # dtypes of this choice; empty: all
+    remark: str = ""  # text that is printed beside the ratios
 
 
 @dataclass(frozen=True)
 class Platform:
-    """Where kernels run. `lineage` is itself, parent, ..., root."""
+    """The target of a job."""
 
     name: str
-    lineage: tuple[str, ...]
+    lineage: tuple[str, ...]  # itself, parent, ..., root
     description: str
     arch: str  # a name of `architecture.ARCHITECTURES`
     primitives: tuple[PrimitiveSet, ...]  # in order of preference
     registers: int  # architectural vector registers
-    vlens: tuple[int, ...]  # VLENs (bits) it is tuned and reported at; one entry for fixed-width ISAs
-    verify_vlens: tuple[int, ...]  # VLENs its winners must pass
-    fixed_vlen: int | None  # kernels may rely on this VLEN at least; None: they ask at run time
+    vlens: tuple[int, ...]  # VLENs (bits) of tuning and results; one entry for ISAs of fixed width
+    verify_vlens: tuple[int, ...]  # VLENs (bits) of verification
+    fixed_vlen: int | None  # VLEN (bits) that kernels may rely on; None: they read it at run time
     requires: tuple[str, ...]  # CPU flags as in /proc/cpuinfo, for native runs
     compiler: Compiler
-    runner: str  # the name of a backend
-    qemu_cpu: str  # with {vlen} where it has one; "" for native
-    caches: Mapping[str, Cache]  # l1, l2 and so on, outwards
-    baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, ascending in vlen_min; see baseline_choice
-    tunables: Mapping[str, tuple[int | str, ...]]  # platform overrides of operator or template tunables
-    streams: int = 32  # of memory that hardware prefetchers follow at once
-    # the `model:` section with the caches it has, validated by tensorop.specs.board
-    board: Mapping[str, Any] | None = None
-    device: Mapping[str, int | str] | None = None  # what kernels run on where that is no processor of `arch`
-    identity: Mapping[str, str] = field(default_factory=dict)  # line of /proc/cpuinfo -> text it holds on this core
-    whole: str = ""  # all of it as one file where a part of it does not ship, for it travels with products then
+    runner: str  # name of its backend
+    qemu_cpu: str  # QEMU's -cpu, with {vlen} in place of VLEN; "": no QEMU
+    caches: Mapping[str, Cache]  # l1, l2 and so on, from the core outwards
+    baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, vlen_min ascending; see baseline_choice
+    tunables: Mapping[str, tuple[int | str, ...]]  # values that replace those of operators' and templates' tunables
+    streams: int = 32  # of memory that the hardware prefetchers can follow at once
+    board: Mapping[str, Any] | None = None  # the `model:` section with its caches, validated by tensorop.specs.board
+    # facts of a GPU that runs the kernels; None: a processor of `arch` does
+    device: Mapping[str, int | str] | None = None
+    identity: Mapping[str, str] = field(default_factory=dict)  # key in /proc/cpuinfo -> text in its value on this core
+    whole: str = ""  # all of it as one file, for products; set if a part is not shipped with tensorop
 
     @property
     def settings(self) -> Mapping[str, tuple[int, ...]]:
-        """Those of the set it prefers, e.g. {"lmul": (1, 2, 4)}."""
+        """Settings of the preferred primitive set, e.g. {"lmul": (1, 2, 4)}."""
         return self.primitives[0].settings
 
     def leading(self, dtype: str) -> PrimitiveSet:
-        """The first set that knows a dtype: vectors of two sets do not mix. Raises SpecError where none does."""
+        """The first primitive set with a dtype; vectors of two sets do not mix. Raises SpecError if there is none."""
         found = next((one for one in self.primitives if dtype in one.types), None)
         if found is None:
             raise SpecError(f"platform '{self.name}' has no primitives for dtype '{dtype}'")
@@ -101,11 +101,11 @@ class Platform:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Those that it has primitives for."""
+        """The dtypes that have primitives."""
         return tuple(dict.fromkeys(dtype for one in self.primitives for dtype in one.types))
 
     def primitives_of(self, dtype: str, chosen: Mapping[str, Value] | None = None) -> Primitives:
-        """The primitives for a dtype at the settings that a point chose. Raises SpecError as the set does."""
+        """The primitives for a dtype with the settings in a point. Raises SpecError as PrimitiveSet.primitives_of."""
         return self.leading(dtype).primitives_of(dtype, chosen or {}, self.fixed_vlen)
 
     def formats(self, dtype: str) -> Formats:
@@ -113,30 +113,32 @@ class Platform:
         return self.leading(dtype).types[dtype].formats
 
     def lanes(self, dtype: str, chosen: Mapping[str, Value], vlen: int = 0) -> int:
-        """Elements in a vector at a VLEN (bits; 0: the first) and the settings that a point chose; a fixed VLEN holds
-        on longer ones too."""
+        """Elements in a vector at a VLEN (bits; 0: the first of `vlens`) with the settings in a point.
+
+        A fixed VLEN takes precedence.
+        """
         return self.leading(dtype).lanes(dtype, chosen, self.fixed_vlen or vlen or self.vlens[0])
 
     @property
     def modelled_caches(self) -> tuple[str, ...]:
-        """The levels that its board model has; what is beyond is one latency and one interval there."""
+        """Cache levels of the board model; farther memory has one latency and one interval in it."""
         memory = self.board["memory"] if self.board else {}
         return tuple(level for level in self.caches if level in memory)
 
     @property
     def unmodelled_caches(self) -> tuple[str, ...]:
-        """The levels that its board model does not tell from what is beyond; none without a model."""
+        """Cache levels that the board model treats as memory; empty without a model."""
         return tuple(level for level in self.caches if self.board and level not in self.modelled_caches)
 
     def at(self, vlen: int) -> Platform:
-        """The platform where vectors are known to have this many bits; itself at 0."""
+        """The platform with a fixed VLEN (bits); 0: the platform itself."""
         return replace(self, vlens=(vlen,), fixed_vlen=vlen) if vlen else self
 
     def baseline_choice(self, name: str, vlen: int, dtype: str) -> BaselineChoice:
-        """What a baseline runs under at this VLEN (bits) for a dtype, e.g. its core type by measurement.
+        """The environment of a baseline at this VLEN (bits) for a dtype, e.g. OpenBLAS's fastest core type.
 
-        `name` may carry a version (`openblas@0.3.29`), which shares the entry of the name unless it has its own.
-        An empty environment when the platform says nothing of it.
+        `name` may include a version (`openblas@0.3.29`); it uses the entry of the plain name unless it has its own.
+        The environment is empty if the platform has no entry.
         """
         choices = self.baselines.get(name) or self.baselines.get(name.partition("@")[0]) or ()
         fitting = [c for c in choices if c.vlen_min <= vlen and (not c.dtypes or dtype in c.dtypes)]

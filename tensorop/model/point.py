@@ -1,4 +1,4 @@
-"""A point of a search space, which is a configuration: one value for each tunable."""
+"""A point of a search space: one value for each tunable."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Value = int | str
 
 
 def identity(*parts: Any) -> str:
-    """16 hexadecimal digits over JSON values; the same for the same values, in every process."""
+    """A hash of JSON values as 16 hexadecimal digits; it is equal in all processes."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Point(Mapping[str, Value]):
-    """Tunable names to values; hashable, ordered by name, prints as `mr=2 nr=8`."""
+    """Tunable -> value; hashable, ordered by name, prints as `mr=2 nr=8`."""
 
     pairs: tuple[tuple[str, Value], ...]
 

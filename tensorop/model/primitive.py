@@ -1,4 +1,4 @@
-"""Primitives: what a kernel template is written in."""
+"""Primitives: the operations from which kernel templates are written."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tensorop.model.expression import evaluate
 from tensorop.model.number import NUMBERS
 from tensorop.model.point import Value
 
-MAX_LANES = 1 << 12  # elements in a vector; what is tried on a set grows with their square
+MAX_LANES = 1 << 12  # elements in a vector; the checks of a set grow with its square
 
-# What an argument of a primitive is, by its name. A matrix is a pointer whose leading dimension (in elements) follows
-# it. Elements are C's unless stated otherwise: those of the compute type are A's and B's as kernels
-# read them, those of the storage type as callers give them, and for most dtypes all three are the same.
+# Argument of a primitive -> its kind. A matrix is a pointer, followed by its leading dimension (in elements).
+# Elements have the type of C (accumulator), unless the kind names another: A and B have the compute type in kernels
+# and the storage type in callers' memory. For most dtypes all three types are equal.
 ARGUMENTS: Mapping[str, str] = {
     "acc": "vector",
     "v": "vector",
@@ -42,7 +42,7 @@ ARGUMENTS: Mapping[str, str] = {
 
 
 def shape_of(argument: str) -> str:
-    """What an argument is, whatever its number format: vector, half, element, pointer, matrix, ..."""
+    """The kind of an argument without its number format: vector, half, element, pointer, matrix, ..."""
     return ARGUMENTS[argument].removeprefix("compute ").removeprefix("storage ")
 
 
@@ -50,23 +50,23 @@ def shape_of(argument: str) -> str:
 class Primitive:
     """One primitive of one set for one dtype.
 
-    Vectors have `lanes` elements, a half (64 of a vector's 128 bits, as a uint64_t) half as many.
+    Vectors have `lanes` elements; a half (64 of a vector's 128 bits, as a uint64_t) has half as many.
     """
 
     name: str
-    c: str  # C text with `$name` for arguments and the set's own variables
-    args: tuple[str, ...]  # argument names in order, see ARGUMENTS
+    c: str  # C text with `$name` for arguments and variables of the set
+    args: tuple[str, ...]  # names of the arguments in order, see ARGUMENTS
     returns: str  # vec | compute | storage | half | elem | pred | memory | none
-    # NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`. A result shorter than `lanes` leaves
-    # the others undefined. Of a `pred` primitive the number of active lanes; of a `memory` primitive the new contents
-    # of the first argument, everything beyond them untouched.
+    # NumPy expression over the arguments, `vl` (active lanes), `lanes` and `np`. If the result is shorter than `lanes`,
+    # the other lanes are undefined. A `pred` primitive gives the number of active lanes. A `memory` primitive gives the
+    # new start of the first argument's contents; the rest is unchanged.
     meaning: str
     preconditions: tuple[str, ...] = ()
-    exact: bool = True  # False: within the rounding errors of its operations; True: the meaning, rounded once
+    exact: bool = True  # True: the meaning, rounded once; False: within the rounding errors of its operations
     cost: Mapping[str, float] | None = None
 
 
-# Primitives that say the same as others where a number format is the same: a template may always speak them.
+# Aliases of primitives for equal number formats, so that templates can always use these names.
 _COMPUTE_ALIKE: Mapping[str, str] = {
     "load_packed": "load",
     "load_packed_tail": "load_tail",
@@ -75,21 +75,18 @@ _COMPUTE_ALIKE: Mapping[str, str] = {
     "mac": "fma",
 }
 _STORAGE_ALIKE: Mapping[str, str] = {"load_raw": "load_packed", "load_raw_tail": "load_packed_tail"}
-_WIDEN = Primitive("widen", "$raw", ("raw", "vl"), "compute", "raw[:vl]")  # where there is nothing to widen
+_WIDEN = Primitive("widen", "$raw", ("raw", "vl"), "compute", "raw[:vl]")  # for equal formats
 _ALL_ALIKE: Mapping[str, str] = {"load_unpacked": "load", "load_unpacked_tail": "load_tail"}
 
 
 @dataclass(frozen=True)
 class Formats:
-    """Number formats (tensorop.model.number): of A and B as callers store them, as kernels read them, and of C.
+    """Number formats of a dtype (names in tensorop.model.number)."""
 
-    group: steps of k that an element of the compute type holds, as so many integers side by side, the first lowest.
-    """
-
-    storage: str
-    compute: str
-    accumulator: str
-    group: int = 1
+    storage: str  # of A and B in callers' memory
+    compute: str  # of A and B in kernels
+    accumulator: str  # of C
+    group: int = 1  # steps of k in an element of the compute type: integers side by side, the first in the lowest bits
 
     def of(self, argument: str) -> str:
         """The format of an argument's elements."""
@@ -97,15 +94,15 @@ class Formats:
         return {"compute": self.compute, "storage": self.storage}.get(kind, self.accumulator)
 
     def answer(self, primitive: Primitive) -> str:
-        """The format of what a primitive gives; of one that writes memory, of its first array."""
+        """The format of a primitive's result; for one that writes memory, of its first argument."""
         if primitive.returns in ("memory", "none"):
             return self.of(primitive.args[0])
-        # what has the storage type is seen widened
+        # values of the storage type are compared after widening
         return self.compute if primitive.returns in ("compute", "storage") else self.accumulator
 
     @property
     def widened(self) -> bool:
-        """Whether packing changes the operands, so that it cannot be left out."""
+        """Whether packing converts the operands, so that it cannot be skipped."""
         return self.storage != self.compute
 
 
@@ -114,28 +111,28 @@ class Primitives:
     """A platform's primitives for one dtype and one choice of the sets' settings (e.g. lmul)."""
 
     dtype: str
-    element: str  # C type of an element of C
-    vector: str  # C type of a vector of such
+    element: str  # C type of an element of C (accumulator)
+    vector: str  # C type of a vector of them
     predicate: str  # C type that selects the first lanes of a vector
     lanes: str  # C expression: elements in a vector
     headers: tuple[str, ...]
-    support: str  # C text some primitives rely on
+    support: str  # C text that some primitives need
     by_name: Mapping[str, Primitive]
     settings: Mapping[str, int]
-    masked: bool  # loads of a part of a vector cost no more than whole ones
-    sources: Mapping[str, str]  # primitive -> the set it came from
+    masked: bool  # loads of a part of a vector cost no more than full ones
+    sources: Mapping[str, str]  # primitive -> its set
     formats: Formats
     compute_vector: str  # C type of a vector of elements of the compute type
-    storage_vector: str  # and of as many of the storage type
+    storage_vector: str  # C type of as many elements of the storage type
 
     @property
     def storage(self) -> str:
-        """C type of an element of A or B as callers store it."""
+        """C type of an element of A or B in callers' memory."""
         return NUMBERS[self.formats.storage].c
 
     @property
     def compute(self) -> str:
-        """C type of an element of A or B as kernels read it."""
+        """C type of an element of A or B in kernels."""
         return NUMBERS[self.formats.compute].c
 
     @property
@@ -146,7 +143,7 @@ class Primitives:
 
     @property
     def with_aliases(self) -> Mapping[str, Primitive]:
-        """What a template may say: the primitives, and other names of them where number formats coincide."""
+        """All names that a template may use: the primitives and, for equal number formats, their aliases."""
         known = dict(self.by_name)
         alike = [_COMPUTE_ALIKE] if self.formats.compute == self.formats.accumulator else []
         alike += [] if self.formats.widened else [_STORAGE_ALIKE]
@@ -161,45 +158,45 @@ class Primitives:
 
 @dataclass(frozen=True)
 class ElementType:
-    """A dtype in a set. The C texts name the set's settings, `vars` (by a setting's value where they depend on one) and
-    `vlen` with `$`; lanes is an expression for vectors of any length, fixed_lanes for those of `$vlen` bits."""
+    """A dtype of a set. C texts have `$name` for the set's settings, for `vars`, and for `vlen`."""
 
     element: str
     vector: str
     predicate: str
-    lanes: str
-    fixed_lanes: str
+    lanes: str  # C expression: elements in a vector of any length
+    fixed_lanes: str  # the same for vectors of `$vlen` bits
     formats: Formats
     compute_vector: str
     storage_vector: str
     support: str
-    vars: Mapping[str, str | Mapping[str, Mapping[int, str]]]
+    vars: Mapping[str, str | Mapping[str, Mapping[int, str]]]  # name -> text, or setting -> its value -> text
     primitives: Mapping[str, Primitive]
 
 
 @dataclass(frozen=True)
 class Collective:
-    """One primitive that a group of a device's threads executes together."""
+    """A primitive that a group of GPU threads executes together."""
 
     name: str
-    group: str  # who calls it: thread | warp | warpgroup | block | cluster
-    meaning: str  # what registers and shared memory of the whole group hold afterwards, or what it orders
+    group: str  # its callers: thread | warp | warpgroup | block | cluster
+    meaning: str  # the resulting contents of the group's registers and shared memory, or the ordering that it enforces
     c: str  # the body of its function, a Jinja2 text over `parameters`
     returns: str = "void"  # a C type
     args: tuple[str, ...] = ()  # C declarations
     template: str = ""  # parameters of the C++ template
-    parameters: tuple[str, ...] = ()  # given by a template's tunables and facts
-    # of one thread's call (docs/reference/primitives.md), a text as c is; None: not known, "": none
+    parameters: tuple[str, ...] = ()  # from a template's tunables and facts
+    # accesses of one thread's call (docs/reference/primitives.md), a Jinja2 text; None: unknown, "": none
     accesses: str | None = None
-    # Of a fragment spread over the group's registers: its name -> expressions of the row and the column that register
-    # `register` of thread `thread` has.
+    # A fragment's name -> expressions of the row and the column that register `register` of thread `thread` holds.
     holds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    addresses: frozenset[str] = frozenset()  # the set's types whose numbers are addresses
+    addresses: frozenset[str] = frozenset()  # types of the set whose values are addresses
 
     @property
     def declared(self) -> tuple[tuple[str, str, str], ...]:
-        """Of each argument its type, its name, and `*` of a pointer, `@` of a number that is an address, `&` of a local
-        that may be changed; then the parameter of a template."""
+        """(type, name, mark) of each argument, then of the template's parameter.
+
+        The mark is `*` for a pointer, `@` for a number that is an address, `&` for a local that may change, else "".
+        """
         found = []
         for argument in (*self.args, *([self.template] if self.template else ())):
             kind, name = re.findall(r"\b(?!const\b)[A-Za-z_]\w*", argument)[:2]
@@ -211,24 +208,24 @@ class Collective:
 
 @dataclass(frozen=True)
 class PrimitiveSet:
-    """The primitives of an instruction set. whole: its file where it does not ship, for it travels with products
-    then."""
+    """The primitives of an instruction set."""
 
     name: str
     headers: tuple[str, ...]
     settings: Mapping[str, tuple[int, ...]]
     masked: bool
     types: Mapping[str, ElementType]
-    broadcast: int = 1  # vector registers that a scalar factor of `fma` takes on its way
-    whole: str = ""
+    broadcast: int = 1  # temporary vector registers for a scalar factor of `fma`
+    whole: str = ""  # text of its file, for products; set if it is not shipped with tensorop
     collectives: Mapping[str, Collective] = field(default_factory=dict)
-    addresses: Mapping[str, str] = field(default_factory=dict)  # types of collectives that are addresses, and their C
+    addresses: Mapping[str, str] = field(default_factory=dict)  # type of addresses in collectives -> its C type
 
     def primitives_of(self, dtype: str, chosen: Mapping[str, Value], fixed_vlen: int | None) -> Primitives:
-        """The primitives for a dtype at what `chosen` says of the settings, else the first value of each. fixed_vlen:
-        bits.
+        """The primitives for a dtype with the settings in `chosen`; others have their first value.
 
-        Raises SpecError for a value that a setting has not.
+        Raises SpecError for a value that a setting does not have.
+
+        fixed_vlen: bits
         """
         kind, values = self.types[dtype], self._values(chosen)
         for key, value in values.items():
@@ -271,7 +268,7 @@ class PrimitiveSet:
         return max(found, 1)
 
     def lanes_expression(self, dtype: str, vlen: int) -> str:
-        """The same as an expression over the settings."""
+        """`lanes` as an expression over the settings."""
         kind = self.types[dtype]
         names = {key: text for key, text in kind.vars.items() if isinstance(text, str)}
         names |= {**{key: key for key in self.settings}, "vlen": str(vlen)}

@@ -10,18 +10,14 @@ from tensorop.model.point import Point, Value
 
 @dataclass(frozen=True)
 class Problem:
-    """dims: how large it is; attributes: what else is computed by (a stride, a padding; 0 is a value like others), both
-    whole numbers in the operator's order; options: layout, transposes, run-time parameters, a forced variant.
-
-    written: the shape as the operator writes it.
-    """
+    """One problem. Dimensions and attributes are integers in the operator's order."""
 
     operator: str
     dtype: str
-    dims: Point
-    options: Point = Point(())
-    attributes: Point = Point(())
-    written: str = field(default="", compare=False)
+    dims: Point  # sizes
+    options: Point = Point(())  # layout, transposes, run-time parameters, a forced variant
+    attributes: Point = Point(())  # e.g. stride and padding; 0 is a legal value
+    written: str = field(default="", compare=False)  # the shape in the operator's notation
 
     @property
     def pairs(self) -> tuple[tuple[str, Value], ...]:
@@ -53,6 +49,6 @@ class Problem:
         attributes: Mapping[str, Value] | None = None,
         written: str = "",
     ) -> Problem:
-        # dimensions and attributes keep the operator's own order, so no sorting here
+        # not sorted: dimensions and attributes keep the operator's order
         own = Point(tuple(dims.items())), Point.of(options or {}), Point(tuple((attributes or {}).items()))
         return Problem(operator, dtype, *own, written)

@@ -1,4 +1,4 @@
-"""Records that parts of files are read into as they are: of what is not a record's, no key is taken."""
+"""Checked records for parts of files; unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ R = TypeVar("R")
 
 
 class BrokenRule(ValueError):
-    """A rule that does not hold, in words."""
+    """A violated rule, in words."""
 
 
 def rule(holds: object, text: str) -> None:
-    """What a schema cannot say of a record. Raises BrokenRule where it does not hold."""
+    """Checks a condition that a schema cannot express. Raises BrokenRule if it does not hold."""
     if not holds:
         raise BrokenRule(text)
 
 
-Whole = Annotated[int, Field(strict=True, ge=0)]  # no text of digits, no boolean
+Whole = Annotated[int, Field(strict=True, ge=0)]  # no strings or booleans
 Count = Annotated[int, Field(strict=True, gt=0)]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(kind: type[R]) -> type[R]:
-    """A frozen dataclass whose fields are checked when it is made. Raises pydantic's ValidationError, a ValueError."""
+    """Makes a frozen dataclass that checks its fields. Objects raise pydantic's ValidationError, a ValueError."""
     config: ConfigDict = {"extra": "forbid"}
     made: Any = dataclass(frozen=True, config=config)(kind)
     return made  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""An operator's shapes: named dimensions and attributes, and how they are written."""
+"""An operator's shapes: named dimensions and attributes, and their notation."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _NAME = re.compile(r"\\{(\w+)\\}")
 def _holds(rule: Constraint, named: Mapping[str, int]) -> bool:
     try:
         return bool(evaluate(rule.must, named))
-    except SpecError:  # a quotient that does not exist satisfies nothing
+    except SpecError:  # a division by zero satisfies no rule
         return False
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """What an operator's shapes are."""
+    """The shapes of an operator."""
 
-    dims: tuple[str, ...]  # names in order, each 1 or more
-    # Names, each 0 or more, with the value of one that is left out, or the earlier name that it is then as large as.
+    dims: tuple[str, ...]  # names in order; values are 1 or more
+    # Name -> default: a value, or an earlier name whose value it takes. Values are 0 or more.
     attributes: Mapping[str, int | str] = field(default_factory=dict)
-    # How a shape is written, e.g. `{m}x{n}x{k}`. A part in brackets is left out where its attributes have those values,
-    # e.g. `n{n}c{c}[u{u}]`. By default the dimensions with `x` between them, then `[name{name}]` for each attribute.
+    # Notation of a shape, e.g. `{m}x{n}x{k}`. A part in brackets is omitted if its attributes have their defaults, e.g.
+    # `n{n}c{c}[u{u}]`. By default: the dimensions with `x` between them, then `[name{name}]` for each attribute.
     form: str = ""
-    drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # values where shapes are made up
-    rules: tuple[Constraint, ...] = ()  # what a shape must satisfy
+    drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # name -> its values in random shapes
+    rules: tuple[Constraint, ...] = ()  # conditions of legal shapes
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,13 +44,13 @@ class Shapes:
 
     @cached_property
     def written(self) -> str:
-        """The form, given or usual."""
+        """The given or default form."""
         usual = "x".join(f"{{{name}}}" for name in self.dims) + "".join(f"[{a}{{{a}}}]" for a in self.attributes)
         return self.form or usual
 
     @property
     def help(self) -> str:
-        """The form for people: `mxnxk`, `n#c#[u#]`."""
+        """The form for messages: `mxnxk`, `n#c#[u#]`."""
         plain = self.written == "x".join(f"{{{name}}}" for name in self.dims)
         return re.sub(r"\{(\w+)\}", r"\1" if plain else "#", self.written)
 
@@ -60,7 +60,7 @@ class Shapes:
         return re.compile(_NAME.sub(r"(?P<\1>-?[0-9]{1,18})", text))
 
     def text(self, shape: Sequence[int]) -> str:
-        """A shape as it is written."""
+        """A shape in the operator's notation."""
         named = self.named(shape)
         if "[" not in self.written:
             return self.written.format(**named)
@@ -74,13 +74,13 @@ class Shapes:
         return re.sub(r"\[[^]]*\]", part, self.written).format(**named)
 
     def read(self, text: str) -> Shape | None:
-        """A shape from its text, whatever its values; None where it is none."""
+        """Parses a shape without a check of its values; None if the text has another form."""
         found = self._pattern.fullmatch(text)
         values = {name: int(value) for name, value in found.groupdict().items() if value} if found else {}
         return tuple(self.filled(values).values()) if found else None
 
     def filled(self, given: Mapping[str, int]) -> dict[str, int]:
-        """All values by name, in order; attributes that are not given have their usual values, dimensions 0."""
+        """All values by name, in order. Attributes that are not given have their defaults, dimensions are 0."""
         values: dict[str, int] = {}
         for name in self.names:
             usual = self.attributes.get(name, 0)
@@ -88,7 +88,7 @@ class Shapes:
         return values
 
     def of(self, given: object) -> Shape:
-        """A shape given as text, as numbers in order (attributes may be left out), or by names. Raises ValueError."""
+        """A checked shape from text, numbers in order (attributes are optional), or names. Raises ValueError."""
         shape: Shape | None = None
         if isinstance(given, str):
             shape = self.read(given)
@@ -104,7 +104,7 @@ class Shapes:
         return tuple(map(int, shape))
 
     def wrong(self, shape: Sequence[int]) -> str:
-        """Why a shape is none of the operator's; empty where it is one."""
+        """The reason why a shape is illegal; empty for a legal one."""
         named = self.named(shape)
         for name, value in named.items():
             least = 1 if name in self.dims else 0
@@ -117,6 +117,6 @@ class Shapes:
         return dict(zip(self.names, shape, strict=True))
 
     def drawn_from(self, sides: Sequence[int], rng: np.random.Generator) -> Shape:
-        """A shape of these dimensions, but for names with values to draw from; it may break a rule."""
+        """A shape with these dimensions; names in `drawn` get random values from there. It may break a rule."""
         drawn = {name: int(rng.choice(values)) for name, values in self.drawn.items()}
         return tuple(self.filled({**dict(zip(self.dims, sides, strict=True)), **drawn}).values())

@@ -8,17 +8,17 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 
-Group = tuple[Stage, str, int]  # stage, dtype, round: how the journal names one search
+Group = tuple[Stage, str, int]  # stage, dtype, round: the journal's key of one search
 
 
 @dataclass(frozen=True)
 class StageRun:
-    """All that an outcome depends on beside the trial and what the job names; another process gets it as it is."""
+    """The data on which an outcome depends in addition to trial and job; it is sent to worker processes."""
 
     dtype: str
     stage: Stage
-    problems: tuple[Problem, ...]  # that trials are measured on; a micro-kernel alone has one of its own
-    seed: Seed  # what verification draws from
+    problems: tuple[Problem, ...]  # problems of each trial; a micro-kernel alone has its own problem
+    seed: Seed  # for random inputs of verification
     round: int = 0
 
     @property

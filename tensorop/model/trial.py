@@ -1,4 +1,4 @@
-"""What one trial is, and what became of it."""
+"""Records of trials and their results."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tensorop.model.point import Point
 class Stage(StrEnum):
     """The parts of a search that make trials, as operator.yaml names them."""
 
-    MICRO = "micro"  # kernels alone, on packed operands
-    BLOCKING = "blocking"  # the few best with their blockings, on whole problems
-    LARGE = "large"  # the few best of these, on shapes too large for every trial
-    SINGLE_VLEN = "single-vlen"  # variants written once more for one VLEN
-    SMALLEST = "smallest"  # what serves the smallest problems
+    MICRO = "micro"  # micro-kernels alone, on packed operands
+    BLOCKING = "blocking"  # the best kernels with blockings, on whole problems
+    LARGE = "large"  # the best of these, on shapes too large for every trial
+    SINGLE_VLEN = "single-vlen"  # variants specialised for one VLEN
+    SMALLEST = "smallest"  # kernels for the smallest problems
 
     @property
     def of_kernels(self) -> bool:
-        """Whether configurations of kernels are searched; else blockings of kernels are."""
+        """Whether the stage searches configurations of kernels; otherwise it searches blockings."""
         return self in (Stage.MICRO, Stage.SMALLEST)
 
 
@@ -39,19 +39,19 @@ class Kind(StrEnum):
     ILLEGAL = "illegal-instruction"  # the target does not have an instruction of the kernel
     GUARD = "guard-page"  # the kernel touched memory outside of its operands
     WRONG = "wrong-result"  # an element is outside of the error bound, or an input was changed
-    IMPOSSIBLE = "impossible"  # faster than the target's peak or its memory allows
+    IMPOSSIBLE = "impossible"  # faster than the target's peak or memory allows
     NOISY = "noisy"  # measured, but the clock was too unsteady
     LOST = "target-lost"  # the board or the emulator went away; the candidate may be right
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """(stage of the pipeline, kind, message, log): set where it happens, never matched out of text."""
+    """Outcome of a step. The step that fails sets the kind; it is never derived from texts."""
 
     kind: Kind
-    where: str = ""  # author | render | build | verify | measure
+    where: str = ""  # stage of the pipeline: author | render | build | verify | measure
     message: str = ""
-    log: str = ""  # tail of the tool's own output, at most 4 kB
+    log: str = ""  # end of the tool's output, at most 4 kB
 
     @property
     def ok(self) -> bool:
@@ -60,39 +60,41 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Samples:
-    """One measured problem."""
+    """The measured cost of one problem."""
 
     unit: str  # of one call's cost: "ns" (a clock on the target) or "modelled-cycles" (a board model)
     value: float  # the cost; lower is better
-    low: float  # quartiles of a clock's samples, or the model's range over its assumed constants
-    high: float
+    low: float  # lower quartile of a clock's samples, or minimum over a model's assumed constants
+    high: float  # upper quartile, or maximum
     count: int = 1
-    counters: Mapping[str, float] = field(default_factory=dict)  # instructions, misses and so on of that call
-    by_vlen: Mapping[int, float] = field(default_factory=dict)  # each VLEN's value where several (bits) have one figure
-    # of a model, where several were counted: the cost under each choice of its assumed constants, the best fit first
+    counters: Mapping[str, float] = field(default_factory=dict)  # instructions, misses and so on of one call
+    by_vlen: Mapping[int, float] = field(default_factory=dict)  # VLEN (bits) -> cost, if `value` combines several
+    # under a model, if several scenarios were counted: cost for each choice of assumed constants, the best fit first
     scenario_costs: tuple[float, ...] = ()
-    alternative_costs: Mapping[str, float] = field(default_factory=dict)  # and under each alternative, by name
+    alternative_costs: Mapping[str, float] = field(default_factory=dict)  # cost under each alternative, by name
 
     def at(self, vlen: int) -> float:
-        """The value at one of several VLENs; the figure itself where there was one."""
+        """The cost at a VLEN (bits); `value` if there is only one."""
         return self.by_vlen.get(vlen, self.value)
 
 
 @dataclass(frozen=True)
 class Score:
-    """What the tuner learns from: `cost` > 0, lower is better; None when the trial failed."""
+    """A trial's result for the tuner."""
 
-    cost: float | None
+    cost: float | None  # above 0, lower is better; None: the trial failed
     per_problem: Mapping[str, Samples] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A halt of a trial on its way through its problems."""
+    """A halt in the race of trials: here a trial is dropped or goes on to further problems."""
 
-    problems: int  # how many of them it has then been measured on
-    bars: tuple[tuple[int, float], ...] = ()  # by VLEN (bits), the geometric mean up to which it goes on; (): it does
-    beyond: float = 1.0  # for a trial that ends here, how many times as much as these all problems cost
+    problems: int  # number of problems measured before the halt
+    bars: tuple[
+        tuple[int, float], ...
+    ] = ()  # (VLEN in bits, cost): it goes on if it reaches one of them; (): it goes on
+    beyond: float = 1.0  # for a dropped trial: expected cost of all problems / cost of those measured
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Trial:
     round: int
     stage: Stage
     variant: Variant
-    race: tuple[Rung, ...] = ()  # where it may end before it was measured on all problems
+    race: tuple[Rung, ...] = ()  # halts at which it may be dropped
 
     @property
     def dtype(self) -> str:
@@ -111,42 +113,42 @@ class Trial:
 
     @property
     def point(self) -> Point:
-        """What its stage searches of it."""
+        """The part of the variant that its stage searches: configuration or blocking."""
         return self.variant.kernel.configuration if self.stage.of_kernels else self.variant.blocking
 
     @property
     def arm(self) -> str:
-        """The id of the kernel that has all but that."""
+        """Id of the variant's kernel, without its configuration if the stage searches that."""
         kernel = self.variant.kernel
         return (replace(kernel, configuration=Point(())) if self.stage.of_kernels else kernel).id
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """How a trial went."""
+    """The result of a trial, from its evaluation."""
 
     outcome: Outcome
-    score: Score = field(default_factory=lambda: Score(None))  # what the tuner learns from
+    score: Score = field(default_factory=lambda: Score(None))  # for the tuner
     seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage
-    text: KernelText | None = None  # it was made of, where it passed
+    text: KernelText | None = None  # its C, if it passed
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A trial with its end."""
+    """A finished trial, as in the journal."""
 
     trial: Trial
     outcome: Outcome
     score: Score
     seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage: render, build, verify, measure
-    text: str = ""  # KernelText.id of what was judged
+    text: str = ""  # KernelText.id of its C
 
     def with_figures(self, again: Finished) -> Finished:
-        """The same with the figures of another trial, which stand for its own."""
+        """The trial with the results of another one added; those replace its own."""
         both = {**self.score.per_problem, **again.score.per_problem}
         return replace(self, score=replace(self.score, per_problem=both))
 
     @property
     def rank(self) -> tuple[int, float]:
-        """The better the lower: no cost that some problems say is better than one that more of them say."""
+        """Sort key, lower is better: trials on more problems come first, then those with lower cost."""
         return -len(self.score.per_problem), math.inf if self.score.cost is None else self.score.cost

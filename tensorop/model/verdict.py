@@ -1,4 +1,4 @@
-"""What verification says: of one call, of a grid on one target, of a negative control."""
+"""Results of verification: of one call, of a grid on one target, of a negative control."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from tensorop.model.trial import Kind, Outcome
 
 @dataclass(frozen=True)
 class Judgement(Outcome):
-    """The outcome of one call, with how near it came. `worst`: largest error over its bound; <= 1 passes.
+    """The outcome of one call, with its largest error."""
 
-    An output that must be exact and is not, or that is NaN where a number is due, counts as infinity.
-    """
-
+    # Largest error / its bound; at most 1 passes. It is infinite for an inexact element that must be exact, and for a
+    # NaN in place of a number.
     worst: float = 0.0
 
 
 @dataclass(frozen=True)
 class Seed:
-    """The public seed of a run with a secret drawn from the OS, so that no candidate can know its inputs.
+    """The public seed of a run and a secret from the OS, so that no candidate can know its inputs in advance.
 
-    Recorded as `public:secret` (hexadecimal): `Seed.parse` replays the very same calls.
+    It is recorded as `public:secret` (hexadecimal); `Seed.parse` reads that, and the same calls can be repeated.
     """
 
     public: int
@@ -39,7 +38,7 @@ class Seed:
 
     @staticmethod
     def parts(text: str) -> tuple[int, int | None]:
-        """Of `PUBLIC` and of `PUBLIC:SECRET`, as a user gives them. Raises ValueError."""
+        """Parses `PUBLIC` or `PUBLIC:SECRET`. Raises ValueError."""
         found = re.fullmatch(r"([+-]?[0-9]{1,30})(?::([0-9a-fA-F]{1,32}))?", text)
         if found is None:
             raise ValueError(f"expected an integer or N:SECRET, got '{text}'")
@@ -47,7 +46,7 @@ class Seed:
 
     @staticmethod
     def parse(text: str) -> Seed:
-        """Of `PUBLIC:SECRET` alone. Raises ValueError."""
+        """Parses `PUBLIC:SECRET`. Raises ValueError."""
         public, secret = Seed.parts(text)
         if secret is None:
             raise ValueError(f"expected N:SECRET, got '{text}'")
@@ -57,22 +56,22 @@ class Seed:
         return f"{self.public}:{self.secret:032x}"
 
     def stream(self, *path: int) -> np.random.Generator:
-        """An independent generator for each path, e.g. (VLEN, number of the case)."""
+        """A random generator that is independent for each path, e.g. (VLEN, number of the case)."""
         return np.random.default_rng(np.random.SeedSequence([abs(self.public), self.secret, *path]))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A grid on one target. `vlen` in bits, 0 where the target has one width only; `worst` as in Judgement."""
+    """The result of a grid on one target."""
 
     outcome: Outcome
-    vlen: int
+    vlen: int  # bits; 0: vectors of fixed width
     cases: int
     seed: str
-    worst: float = 0.0
+    worst: float = 0.0  # as in Judgement
     threads: int = 1
     dtype: str = ""
-    case: Case | None = None  # the one that failed
+    case: Case | None = None  # the failed case
 
     @property
     def ok(self) -> bool:
@@ -86,7 +85,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class ControlResult:
-    """A known-bad kernel and how it was refused; an honest one has `expected == (Kind.OK,)`."""
+    """The outcome of a negative control, a known-bad kernel; a correct one has `expected == (Kind.OK,)`."""
 
     name: str
     dtype: str

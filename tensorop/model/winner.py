@@ -1,4 +1,4 @@
-"""What a search found and a library is made of."""
+"""Results of a search: the variants of a library and their dispatch trees."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from tensorop.model.point import Point
 
 @dataclass(frozen=True)
 class StartPoint:
-    """What an earlier search found: a template's name, and tunables of its micro-kernel and its blocking."""
+    """A result of an earlier search."""
 
-    template: str
-    point: Point
+    template: str  # its name
+    point: Point  # tunables of its micro-kernel and its blocking
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Where one dtype's search begins."""
+    """The starting points of one dtype's search."""
 
-    sure: tuple[StartPoint, ...] = ()  # tried however little time there is; their kernels go on to whole problems
-    hints: tuple[StartPoint, ...] = ()  # other configurations, tried after what is expected of the platform
+    sure: tuple[
+        StartPoint, ...
+    ] = ()  # always tried, even beyond the time budget; their kernels go on to whole problems
+    hints: tuple[StartPoint, ...] = ()  # other configurations, tried after the prior's points
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """The end of a dispatch tree: which variant."""
+    """The end of a dispatch tree."""
 
-    variant: int
+    variant: int  # its number
 
 
 @dataclass(frozen=True)
 class Split:
-    """feature <= threshold: low, else high. A feature is one of the operator's
-    dispatch features, by name, or an expression over those of them that are no expressions."""
+    """A branch of a dispatch tree: `low` if feature <= threshold, else `high`."""
 
-    feature: str
+    feature: str  # name of a dispatch feature, or an expression over plain features
     threshold: int
     low: Leaf | Split
     high: Leaf | Split
@@ -46,36 +47,36 @@ class Split:
 
 @dataclass(frozen=True)
 class Tree:
-    """Which variant by shape."""
+    """A dispatch tree, which gives the variant for a shape."""
 
     root: Leaf | Split
-    # geomean of (chosen cost / best variant's cost) - 1 over measured shapes left out of growing it; None: not known
+    # geomean of (chosen cost / best variant's cost) - 1 over held-out measured shapes; None: unknown
     regret: float | None = 0.0
-    vlen: int = 0  # bits of the vectors it was grown for; 0: the library has one tree
+    vlen: int = 0  # bits of the measured vectors; 0: the library has one tree
 
 
 @dataclass(frozen=True)
 class Winners:
-    """One dtype of a library: its variants and the trees that choose among them."""
+    """One dtype of a library: its variants, and the trees that choose a variant."""
 
     dtype: str
     variants: tuple[Variant, ...]
-    # one, or one a measured VLEN in rising order; any other VLEN has the tree of the next shorter one, else the first
+    # one, or one for each measured VLEN, ascending; other VLENs use the tree of the next shorter one, or else the first
     trees: tuple[Tree, ...]
-    direct: Variant | None = None  # serves the smallest problems; trees know it by the number after the variants
-    unasked: int = 0  # flops of the largest problems that it serves without a tree
+    direct: Variant | None = None  # for the smallest problems; in trees its number is len(variants)
+    unasked: int = 0  # flops up to which it serves without a tree
 
     @property
     def all(self) -> tuple[Variant, ...]:
-        """By number: those that a tree chooses among, then the direct one."""
+        """All variants in the order of their numbers, the direct one last."""
         return self.variants if self.direct is None else (*self.variants, self.direct)
 
 
-# --- the same as JSON, in cards and manifests ---------------------------------------------------------------------
+# --- JSON of cards and manifests ----------------------------------------------------------------------------------
 
 
 class NodeRecord(TypedDict, total=False):
-    """A leaf has `variant`, a split the others."""
+    """A leaf has `variant`, a split has the other keys."""
 
     variant: int  # leaf: index in `variants`
     feature: str  # split: name of a dispatch feature, or an expression over them
@@ -85,13 +86,13 @@ class NodeRecord(TypedDict, total=False):
 
 
 class TreeRecord(TypedDict):
-    tree: NodeRecord  # its root
-    regret: float | None  # mean extra cost on shapes left out when the tree was grown; null: unknown
+    tree: NodeRecord  # the root
+    regret: float | None  # mean extra cost on held-out shapes; null: unknown
 
 
 class DirectRecord(TypedDict):
     variant: int  # index in `variants`
-    most_flops: int  # largest problem that it serves without a look at the tree
+    most_flops: int  # flops up to which it serves without the tree
 
 
 class VariantRecord(TypedDict):
@@ -104,17 +105,17 @@ class VariantRecord(TypedDict):
     reads: dict[str, str]  # how each operand is read: packed or in place
     point: dict[str, int | str]  # value of every tunable
     text: NotRequired[str]  # id of the C that was packaged
-    specialisations: NotRequired[list[int]]  # VLENs that it is also written for
+    specialisations: NotRequired[list[int]]  # VLENs for which it is also specialised
     specialisation_texts: NotRequired[dict[str, str]]  # id of the C, by VLEN
 
 
 class DtypeRecord(TypedDict):
-    """One tree, or one a VLEN; neither where a model chooses at run time."""
+    """One tree, or one for each VLEN; none if a cost model chooses at run time."""
 
-    variants: list[VariantRecord]  # by the number that a tree's leaf has
+    variants: list[VariantRecord]  # the leaves of trees have indices in this list
     tree: NotRequired[NodeRecord]  # the dispatch tree
-    regret: NotRequired[float | None]  # of the tree
-    by_vlen: NotRequired[dict[str, TreeRecord]]  # a tree by VLEN, in place of `tree` and `regret`
+    regret: NotRequired[float | None]  # mean extra cost of the tree on held-out shapes; null: unknown
+    by_vlen: NotRequired[dict[str, TreeRecord]]  # tree for each VLEN, in place of `tree` and `regret`
     direct: NotRequired[DirectRecord]  # the variant for the smallest problems
 
 
@@ -124,7 +125,7 @@ class OperatorRecord(TypedDict):
 
 
 def trees_of(record: DtypeRecord) -> tuple[Tree, ...]:
-    """The trees of a dtype, VLENs rising. Raises KeyError, TypeError or ValueError for what are none."""
+    """The trees of a dtype, VLEN ascending. Raises KeyError, TypeError or ValueError for an invalid record."""
     count = len(record["variants"])
     if "by_vlen" not in record:
         return (Tree(_node(record["tree"], count), record["regret"]),)
@@ -133,7 +134,7 @@ def trees_of(record: DtypeRecord) -> tuple[Tree, ...]:
 
 
 def _node(record: NodeRecord, count: int) -> Leaf | Split:
-    """count: of the variants among which it chooses."""
+    """Checks and converts a node. count: number of variants"""
     if "variant" in record:
         if not 0 <= int(record["variant"]) < count:
             raise ValueError(f"a tree chooses variant {record['variant']} of {count}")
@@ -144,5 +145,5 @@ def _node(record: NodeRecord, count: int) -> Leaf | Split:
 
 
 def by_operator(manifest: Mapping[str, Any]) -> dict[str, OperatorRecord]:
-    """What a manifest says of each operator. Raises KeyError, TypeError or ValueError for what is no manifest."""
+    """Operator -> its record in a manifest. Raises KeyError, TypeError or ValueError for an invalid one."""
     return dict(manifest["operators"])
