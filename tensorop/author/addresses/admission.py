@@ -1,4 +1,4 @@
-"""Which conditions a kernel may ask: none that tells many sizes apart, alone or with those before it."""
+"""Limits a kernel's conditions: together they may distinguish only few sizes, so that verification covers all cases."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, ti
 from tensorop.author.addresses.values import State, spelled
 from tensorop.author.gate import Guard
 
-MOST_COMPARED = 64  # what a condition may compare with
-MOST_TIMES = 16  # vectors, or turns of a loop, that a condition may say at once
-_MOST_LANES_COMPARED = 256  # elements that a condition on `lanes` alone may say
-MOST_TOGETHER = 128  # and all of them together; sizes up to the sum are verified one by one
-_MOST_OF_BLOCK = 256  # the same of a block of threads, which share a tile of that size
-_MOST_APART = 320  # elements of a tile's longer side, by which threads of a block differ
-_MOST_STATES = 768  # of locals that are neither counters nor constant, all together
+MOST_COMPARED = 64  # the largest constant in a condition
+MOST_TIMES = 16  # the largest factor of `lanes` in a condition
+_MOST_LANES_COMPARED = 256  # the largest constant in a condition on `lanes` alone
+MOST_TOGETHER = 128  # the largest sum of constants in all conditions; sizes up to this sum are verified one by one
+_MOST_OF_BLOCK = 256  # replaces MOST_COMPARED if a block of threads shares a tile, which can be that long
+_MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
+_MOST_STATES = 768  # combinations of values of locals that are neither counters nor constant
 
 
 class Admission(Calls):
-    """What is asked of sizes, by all conditions together."""
+    """Records the conditions of one kernel, and refuses one that distinguishes too many sizes."""
 
     @property
     def most(self) -> int:
@@ -32,7 +32,7 @@ class Admission(Calls):
         return 2 * _MOST_OF_BLOCK if self.places else MOST_TOGETHER
 
     def _admit(self, state: State, operator: str, apart: Poly) -> None:
-        """Refuses a condition that says more than names, counters, lanes and small numbers can."""
+        """Refuses a condition on anything but names, counters, lanes and small numbers. It compares `apart` with 0."""
         divided = {name for q in apart.symbols & self.quotients.keys() for name in self.quotients[q][0].symbols}
         made = min(apart.symbols & self.choices.keys(), default="")
         if made and not divided & self.choices.keys():
@@ -46,7 +46,7 @@ class Admission(Calls):
         wrong: str | None
         if (
             self.places and apart.symbols <= self.turns
-        ):  # of threads and turns alone: what these tell is asked elsewhere
+        ):  # threads' numbers and iterations alone: only the limit on all conditions together applies
             mine = self._mine(apart, self.places)
             if self._hidden_together(apart - mine, self._spread(mine)) is None:
                 return
@@ -55,7 +55,7 @@ class Admission(Calls):
         plain, spread = self._plain(state, apart)
         if isinstance(plain, str):
             wrong = plain
-        elif plain.symbols & self.choices.keys():  # a quotient's
+        elif plain.symbols & self.choices.keys():  # a choice inside a quotient
             self._admit(state, operator, plain)
             return
         else:
@@ -74,8 +74,10 @@ class Admission(Calls):
         )
 
     def _remembered(self, operator: str, apart: Poly) -> None:
-        """Refuses a condition that tells too many states of a loop's locals apart, or that compares a number of a
-        primitive with anything but one size."""
+        """Refuses a condition on hidden bits, and one that distinguishes too many values of a loop's locals.
+
+        A primitive's result may be compared with one size only.
+        """
         message = f"a condition is about {spelled(apart)} {operator} 0"
         behind = self._behind(apart)
         if behind & self.hidden:
@@ -94,7 +96,7 @@ class Admission(Calls):
             )
 
     def _behind(self, apart: Poly) -> set[str]:
-        """Its symbols, and what these were made of."""
+        """The symbols of a condition, and all symbols that these were made of."""
         found: set[str] = set()
         left = set(apart.symbols)
         while left:
@@ -113,10 +115,10 @@ class Admission(Calls):
         return f"compare names and counters with names, tunables and numbers up to {self.most}"
 
     def _plain(self, state: State, apart: Poly) -> tuple[Poly | str, int]:
-        """A condition without quotients and threads, or what is wrong with these; how far threads are apart there."""
+        """A condition without quotients and threads' numbers, or the fault in these; and the spread of threads."""
         if self.fixed == 1:
             apart = apart.replaced(LANES, ONE)
-        for name in reversed(self.quotients):  # one of another's first
+        for name in reversed(self.quotients):  # a quotient of a quotient first
             if name not in apart.symbols or name in self.places:
                 continue
             found = self._remainder(apart, name)
@@ -135,18 +137,18 @@ class Admission(Calls):
 
     @staticmethod
     def _mine(apart: Poly, own: set[str]) -> Poly:
-        """What these numbers add to it."""
+        """The terms of a condition that have only these symbols; not the constant."""
         return Poly({one: factor for one, factor in apart.terms.items() if one and own.issuperset(one)})
 
     def _spread(self, mine: Poly) -> int:
-        """How far threads' numbers may be apart there."""
+        """The largest absolute value of a sum of threads' numbers."""
         most = (abs(factor) * (self._highest(Poly({one: 1})) or 0) for one, factor in mine.terms.items())
         return sum(most)
 
     def _of_few_places(self, state: State, apart: Poly) -> bool:
-        """Whether what threads and turns add to it is one of few numbers, and the rest may be asked."""
+        """Whether threads and iterations add one of few numbers to a condition whose rest is allowed."""
         own = set(self.turns)
-        for name, (dividend, divisor) in self.quotients.items():  # what they are made of came first
+        for name, (dividend, divisor) in self.quotients.items():  # in the order in which they were made
             if dividend.symbols | divisor.symbols <= own:
                 own.add(name)
         mine = self._mine(apart, own)
@@ -184,14 +186,14 @@ class Admission(Calls):
         return None
 
     def _elements(self, apart: Poly) -> int:
-        """Of how many elements one is there."""
+        """The elements in one step of a condition's counters."""
         return max((self.steps[name] for name in apart.symbols & self.steps.keys()), default=1)
 
     def _counters(self, apart: Poly) -> set[str]:
         return apart.symbols - self.given - self.quotients.keys() - {LANES}
 
     def _far_divided(self, apart: Poly) -> str | None:
-        """What is wrong with the remainders that this condition and those before it tell."""
+        """The fault if the conditions so far distinguish a number by its remainder by a large divisor, else None."""
         dividing = (self._counters(apart) | self.quotients.keys()) - self.places
         for monomial, factor in apart.terms.items():
             if dividing.intersection(monomial):
@@ -201,7 +203,10 @@ class Admission(Calls):
         return None
 
     def _hidden_together(self, apart: Poly, spread: int) -> str | None:
-        """The same of this condition and those before it: counters may carry a number from one to another."""
+        """The fault if the conditions so far encode a large number, else None.
+
+        Counters can carry a number from one condition to another, so connected conditions add up.
+        """
         counters = self._counters(apart)
         steps: dict[str, int] = {}
         for monomial, factor in apart.terms.items():
@@ -214,7 +219,7 @@ class Admission(Calls):
                 self.together.update(dict.fromkeys(of.counters, replace(of, steps=of.steps | {abs(step)})))
         elif counters:
             number = abs(apart.terms.get((), 0)) + abs(apart.terms.get((LANES,), 0)) * (self.fixed or 1) + spread
-            if len(counters) == 1:  # of one counter the largest number counts
+            if len(counters) == 1:  # one counter: its largest number counts
                 apart, number = symbol(*counters), -(-number // abs(steps[min(counters)]))
             found = Together(numbers={apart: number})
             for other in (self.together.get(name, Together({name})) for name in counters):
@@ -230,7 +235,10 @@ class Admission(Calls):
         return None
 
     def _remainder(self, apart: Poly, name: str) -> Poly | None:
-        """A condition on a quotient or a remainder, without it: whether there is any, or a small number's."""
+        """A condition without a quotient: on its dividend instead, or without the remainder that has the quotient.
+
+        None if the condition may encode another number.
+        """
         dividend, divisor = self.quotients[name]
         by = divisor.constant
         split = apart.by(name)
@@ -245,7 +253,7 @@ class Admission(Calls):
         return left if left.symbols <= self.turns | self.choices.keys() else None
 
     def _least(self, name: str) -> int:
-        """What an argument of the kernel is at least where a quotient is not 0."""
+        """A lower bound of the kernel's argument if a quotient is not 0."""
         dividend, divisor = self.quotients[name]
         wanted = (divisor.constant or self.most) + abs(dividend.terms.get((), 0))
         found = 1

@@ -1,4 +1,4 @@
-"""Whole numbers, addresses and data computed with."""
+"""Arithmetic on integers, addresses and data."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tensorop.author.addresses.values import (
 )  # fmt: skip
 from tensorop.author.gate import Guard
 
-_MOST_BITS = 16  # of numbers whose bits are mixed
+_MOST_BITS = 16  # of the operands of `^`
 
 
 class Arithmetic(Memory):
-    """What operators and conversions give."""
+    """The results of operators and conversions."""
 
     def _as_int(self, value: Value) -> Int:
         match value:
@@ -53,11 +53,11 @@ class Arithmetic(Memory):
         )
 
     def _computed(self, state: State, operator: str, a: Value, b: Value) -> Value:
-        """What an operator gives."""
+        """The result of a binary operator. Raises Refusal if the operands do not allow it."""
         if isinstance(a, Ptr) or isinstance(b, Ptr):
             return self._pointer_computed(state, operator, a, b)
         if isinstance(a, (Data, PartialVector)) or isinstance(b, (Data, PartialVector)):
-            moved = self.places and operator == ">>" and isinstance(b, Int)  # one of the elements of a word
+            moved = self.places and operator == ">>" and isinstance(b, Int)  # extracts an element from a word
             if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*", "/")) or Data.NOTHING in (a, b):
                 raise Refusal(
                     Guard.DATA,
@@ -90,7 +90,7 @@ class Arithmetic(Memory):
         return Int(None, kind)
 
     def _mixed(self, state: State, p: Poly, q: Poly) -> Poly | None:
-        """The bits of either but not of both, of two that have few: a place that no condition may ask about."""
+        """p ^ q of two numbers with few bits: a number that no condition may compare. None if they may have more."""
         if (a := p.constant) is not None and (b := q.constant) is not None:
             return number(a ^ b)
         most = (1 << _MOST_BITS) - 1
@@ -103,7 +103,7 @@ class Arithmetic(Memory):
         return made
 
     def _divided(self, state: State, x: Int, p: Poly, q: Poly) -> Poly | None:
-        """The quotient of two that are not negative."""
+        """The quotient p / q if p >= 0 and q >= 1 are proved, else None."""
         p, q = self._known(p, state), self._known(q, state)
         for monomial in p.terms:
             self._product(state, monomial)
@@ -126,7 +126,7 @@ class Arithmetic(Memory):
         return whole
 
     def _rest(self, state: State, p: Poly, q: Poly, quotient: Poly) -> Poly:
-        """A remainder; of threads' numbers it is one as they are."""
+        """The remainder p % q. That of threads' numbers by a constant is a symbol of its own, as they are."""
         p, by = self._known(p, state), self._known(q, state).constant
         highest = self._highest(p)
         if by is None or highest is None:
@@ -141,7 +141,7 @@ class Arithmetic(Memory):
         return rest
 
     def _highest(self, p: Poly) -> int | None:
-        """What a number is at most that is made of threads' numbers alone."""
+        """An upper bound of a number that is made of threads' numbers alone; None for any other."""
         if (known := self.highest.get(p)) is not None or not p.symbols or not p.symbols <= self.places:
             return known
         found = 0
@@ -153,7 +153,7 @@ class Arithmetic(Memory):
         return found
 
     def _multiplied(self, state: State, p: Poly, q: Poly) -> None:
-        """So many times a number are as many as there are threads at most."""
+        """Adds bounds of a product: a thread's number times y is at most the largest such number times y."""
         for mine, other in ((p, q), (q, p)):
             if (
                 other.constant is None
@@ -166,7 +166,7 @@ class Arithmetic(Memory):
                     state.facts = state.facts.known([product, number(most) * other - product])
 
     def _product(self, state: State, monomial: tuple[str, ...]) -> None:
-        """Of a counter below a divisor, and the quotient by that: their product is below the dividend."""
+        """Adds a bound: a counter below a divisor, times the quotient by this divisor, is below the dividend."""
         for counter, name in (monomial, monomial[::-1]) if len(monomial) == 2 else ():
             if counter in self.turns and name in self.quotients:
                 dividend, divisor = self.quotients[name]
@@ -202,16 +202,16 @@ class Arithmetic(Memory):
         return a._replace(offset=offset)
 
     def _by_elements(self, at: Ptr) -> None:
-        """Refuses to count in other steps than the operand's elements."""
+        """Refuses arithmetic on a pointer whose type is not its operand's."""
         if (at.type, at.stars) != (at.operand.type, at.operand.stars) and not self.trusted:
             raise Refusal(
                 Guard.BOUNDS, f"a pointer to {at.type} is moved over '{at.operand.name}', which holds {at.operand.type}"
             )
 
     def _converted(self, state: State, value: Value, kind: str, stars: int) -> Value:
-        """A value as a name of a type holds it."""
+        """A value converted to a type with so many stars. Raises Refusal if that is not allowed."""
         if stars or kind in self.addresses:
-            own = isinstance(value, Ptr) and value.type == kind and not stars  # of those that are numbers
+            own = isinstance(value, Ptr) and value.type == kind and not stars  # an address that is a number in C
             if not isinstance(value, Ptr) or not (own or (stars and value.type not in self.addresses)):
                 if self.trusted:
                     return Data.ODD
@@ -247,7 +247,7 @@ class Arithmetic(Memory):
         return Int(whole.poly if self._within(state, whole.poly, *limits_of(wanted)) else None, wanted)
 
     def _chosen(self, state: State, low: Iterable[Poly], high: Iterable[Poly], negative: bool = False) -> Poly:
-        """A number between these. negative: it may be below 0, which no symbol is."""
+        """A new number between all of `low` and all of `high`. negative: it may be below 0, unlike a symbol."""
         self.fresh += 1
         made = symbol(f"x#{self.fresh}") - (symbol(f"y#{self.fresh}") if negative else ZERO)
         facts = [made - one for one in low] + [one - made for one in high]
@@ -255,11 +255,11 @@ class Arithmetic(Memory):
         return made
 
     def _either(self, state: State, yes: Ways, no: Ways) -> Int:
-        """0 or 1. yes, no: on which ways."""
+        """A number that is 1 on the paths `yes` and 0 on the paths `no`."""
         made = self._chosen(state, [ZERO], [ONE])
         self._cases(made, (yes, ONE), (no, ZERO))
         return Int(made, INT)
 
     def _cases(self, made: Poly, *chosen: tuple[Ways, Poly]) -> None:
-        """What is known where a choice is made, for each that may be."""
+        """Records the facts that hold for each value of a choice."""
         self.choices[min(made.symbols)] = made, [(way.facts, value) for ways, value in chosen for way in ways]

@@ -1,4 +1,4 @@
-"""Calls of primitives: what they are given, what they want, and what they reach."""
+"""Checks calls of primitives: arguments, preconditions, and the memory that they access."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OF_NUMBERS = ("vector", "element")
 
 
 class Calls(Arithmetic):
-    """What primitives give."""
+    """The results of primitives."""
 
     def _call(self, state: State, name: str, arguments: Sequence[Term]) -> Value:
         primitive = self.callables.get(name)
@@ -84,7 +84,7 @@ class Calls(Arithmetic):
     def _written(
         self, state: State, primitive: Primitive, numbers: Mapping[str, Poly], argument: str, lanes: Poly
     ) -> None:
-        """Refuses a use of more lanes of a vector than were written."""
+        """Refuses a call that reads more lanes of a vector than were written."""
         if argument == "w" and "lane" in numbers:
             wanted = numbers["lane"] + ONE
         elif "half" in primitive.args:
@@ -138,7 +138,7 @@ class Calls(Arithmetic):
                 numbers[argument] = poly
 
     def _anywhere(self, primitive: Primitive, numbers: Mapping[str, Poly]) -> bool:
-        """Whether a call is allowed wherever it stands: of whole vectors."""
+        """Whether a call is allowed everywhere: its numbers are `lanes`, and its preconditions hold for that."""
         if any(value is not symbol(LANES) for value in numbers.values()):
             return False
         return all(
@@ -148,7 +148,7 @@ class Calls(Arithmetic):
         )
 
     def _allowed(self, state: State, primitive: Primitive, numbers: Mapping[str, Poly]) -> None:
-        """Refuses a call that a primitive's preconditions forbid."""
+        """Refuses a call whose preconditions are not proved."""
         numbers = {**numbers, LANES: symbol(LANES)}
         for condition in primitive.preconditions:
             for goal in _goals(condition, tuple(numbers)):
@@ -163,7 +163,7 @@ class Calls(Arithmetic):
         self, state: State, primitive: Primitive, numbers: Mapping[str, Poly], pointers: Sequence[tuple[str, Ptr]]
     ) -> None:
         if primitive.returns == "none" and "readable" not in primitive.preconditions:
-            return  # a prefetch reads nothing that anybody sees, and no address is wrong for it
+            return  # a prefetch has no visible effect, and every address is valid for it
         lanes = symbol(LANES)
         rows, columns = numbers.get("rows", lanes), numbers.get("cols", lanes)
         for i, (argument, at) in enumerate(pointers):
@@ -183,7 +183,7 @@ class Calls(Arithmetic):
 
 @dataclass(frozen=True)
 class _Goal:
-    """left - right + more >= 0, or that of its negative."""
+    """The inequality left - right + more >= 0."""
 
     left: ast.expr
     right: ast.expr
@@ -195,7 +195,7 @@ class _Goal:
 
 @lru_cache(maxsize=256)
 def _goals(condition: str, known: tuple[str, ...]) -> tuple[_Goal, ...]:
-    """What has to be at least 0 for a precondition to hold, as far as it is about whole numbers."""
+    """The inequalities that a precondition on integers consists of; none for any other precondition."""
     tree = ast.parse(condition, mode="eval").body
     if not isinstance(tree, ast.Compare):
         return ()

@@ -1,4 +1,4 @@
-"""Calls of what a group of threads executes together: what its set says that one thread's call reads and writes."""
+"""Checks calls of collective primitives, which a group of threads executes together. Contracts are per thread."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from tensorop.author.gate import Guard
 from tensorop.model.primitive import Collective
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
-# Of one thread's call, over its arguments; beside those of docs/reference/template.md, of an operator's pointers:
+# The sentences of a contract on one thread's call, with its arguments. docs/reference/template.md has those of an
+# operator's pointers; a primitive's contract also has:
 #   holds(ld % 8 == 0)         each call must be shown to satisfy it
-#   reads(p + 8192 * i, n, 1)  a computed place; no access where an extent is 0 or less
+#   reads(p + 8192 * i, n, 1)  a computed address; no access if an extent is 0 or less
 #   writes(to, size(map), 1)   as many elements as a box of the tensor map's operand
 #   shared(p), outside(p)      p must be the block's shared memory; must be an operand's memory
-#   aligned(p, 128)            p must be a multiple of 128 bytes, counted from what the operator gives
+#   aligned(p, 128)            p must be a multiple of 128 bytes, by the operator's contract and the offset
 #   sets(x)                    the local x needs no value before the call
 #   gives(0, 7), counts(128)   the result is in 0..7; is the number of one of 128 threads
 #   points(p)                  the result is p, of the type that the primitive returns
@@ -32,10 +33,10 @@ _SENTENCES = (
 
 
 class Collectives(Conditions):
-    """What collective primitives give."""
+    """The results of collective primitives."""
 
     def _collective(self, state: State, of: Collective, arguments: Sequence[Term]) -> Value:
-        """What one thread's call reads, writes and gives, by what the set says of it."""
+        """The result of one thread's call; checks its reads and writes, by the set's contract."""
         accesses = sentences(of.accesses) if of.accesses else ()
         env = self._given_to(state, of, arguments, {args[0][1] for name, args in accesses if name == "sets"})
         within = State({**self.promised, **env}, state.facts, state.ones)
@@ -76,7 +77,7 @@ class Collectives(Conditions):
         return self._either(state, [Way()], [Way()]) if of.returns == "bool" else Int(None, TYPES[of.returns])
 
     def _given_to(self, state: State, of: Collective, arguments: Sequence[Term], unset: set[str]) -> dict[str, Value]:
-        """A call's arguments by name, as what they lie in has them. unset: need no value before it."""
+        """A call's arguments by name, converted to the declared types. unset: names that need no value before."""
         env: dict[str, Value] = {}
         for (kind, name, mark), argument in zip(of.declared, arguments, strict=True):
             if mark == "&":
@@ -96,8 +97,8 @@ class Collectives(Conditions):
         return env
 
     def _wanted(self, state: State, within: State, of: Collective, condition: Term) -> None:
-        """Refuses a call of which nothing shows what its set wants."""
-        trusted, self.trusted = self.trusted, True  # it is the set's text that is read
+        """Refuses a call unless the set's condition is proved."""
+        trusted, self.trusted = self.trusted, True  # the condition is the set's own text
         otherwise = self._decide(within, condition)[1]
         self.trusted, state.facts = trusted, within.facts
         never = (any(self._prove(state, ZERO - fact - ONE) for fact in way.facts) for way in otherwise)
@@ -105,7 +106,7 @@ class Collectives(Conditions):
             raise Refusal(Guard.BOUNDS, f"'{of.name}' wants what nothing shows here: {of.accesses}")
 
     def _number_of(self, state: State, within: State, of: Collective, expression: Term) -> Poly:
-        """A sentence's number; `size(p)` is how much p's operand has."""
+        """A number in a sentence; `size(p)` is the size of p's operand in elements."""
         if expression[:2] == ("call", "size"):
             operand = self._place_of(within, expression[2][0]).operand
             return operand.dims[0][0] if operand.dims else ZERO
@@ -126,7 +127,7 @@ class Collectives(Conditions):
         return at
 
     def _lies(self, of: Collective, name: str, expression: Term, at: Ptr, by: Sequence[Term]) -> None:
-        """Refuses an address of another kind of memory, or one that nothing shows to be such a multiple."""
+        """Refuses an address in the wrong kind of memory, or one that is not proved to be aligned."""
         if by:
             bytes_ = by[0][1]
             multiple = at.offset is not None and not any(factor % bytes_ for factor in at.offset.terms.values())
@@ -137,7 +138,7 @@ class Collectives(Conditions):
             raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{text_of(expression)}'")
 
     def _thread(self, state: State, count: Poly) -> Poly:
-        """The number of one of so many threads."""
+        """The number of one of `count` threads."""
         self.fresh += 1
         thread = symbol(f"n#{self.fresh}")
         self._counted(state, thread, count)
@@ -160,7 +161,7 @@ def text_of(expression: Term) -> str:
 
 @lru_cache(maxsize=512)
 def sentences(contract: str) -> tuple[tuple[str, tuple[Term, ...]], ...]:
-    """The calls of a contract, as expressions."""
+    """The sentences of a contract: each is a name and its arguments as terms. Raises Refusal for an unknown one."""
     source = f"void f(void) {{ {contract.strip().removesuffix(';')}; }}".encode("ascii", "replace")
     body = _PARSER.parse(source).root_node.named_children[0].child_by_field_name("body")
     found = []

@@ -1,4 +1,4 @@
-"""Conditions: what is known where they hold and where not."""
+"""Conditions: the facts if they hold, and if they do not."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
 class Conditions(Admission):
-    """What a condition tells."""
+    """The facts that follow from conditions."""
 
     def _decide(self, state: State, of: Term) -> tuple[Ways, Ways]:
-        """What is known where a condition holds, and where it does not; `state` is changed as by reading it."""
+        """The paths on which a condition holds, and those on which it does not. Its side effects change `state`."""
         match of:
             case "two", "&&", left, right:
                 yes, no = self._decide(state, left)
@@ -44,7 +44,7 @@ class Conditions(Admission):
         return found
 
     def _under(self, state: State, ways: Ways) -> State:
-        """For the second half of a condition, which may have no effect of its own."""
+        """The state in which the second half of a condition is read; this half may have no side effect."""
         under = state.copy()
         if len(ways) == 1:
             under.facts, under.ones = under.facts.known(ways[0].facts), under.ones | ways[0].ones
@@ -135,7 +135,7 @@ class Conditions(Admission):
         )
 
     def _pointers_compared(self, state: State, a: Value, b: Value) -> Poly:
-        """The distance of two pointers into one operand, in steps of the stride that it is a multiple of."""
+        """The distance of two pointers into one operand, in strides if it is a multiple of one."""
         if (
             not (isinstance(a, Ptr) and isinstance(b, Ptr))
             or a.operand is not b.operand
@@ -157,7 +157,7 @@ class Conditions(Admission):
         return apart
 
     def _may_point(self, state: State, value: Value) -> bool:
-        """Whether a pointer is at a row of its operand, or one past the last, and no address wraps around there."""
+        """Whether a pointer is proved to be in its operand or one row past the end, where no address wraps around."""
         if not isinstance(value, Ptr) or value.offset is None or value.operand.dims is None:
             return False
         rest = self._known(value.offset, state)
@@ -169,7 +169,7 @@ class Conditions(Admission):
             factor, rest = split
             if not (self._prove(state, factor) and self._prove(state, most - factor)):
                 return False
-        if value.operand.flag:  # of a local array compilers know the end
+        if value.operand.flag:  # a compiler knows the end of a local array
             return self._prove(state, rest) and self._prove(state, value.operand.dims[0][0] - rest)
         return self._whole(state, Int(rest, SIZE), most=2 * KEPT)
 

@@ -26,7 +26,7 @@ from tensorop.model.primitive import Collective
 
 
 class Expressions(Collectives):
-    """What expressions give, and what names hold after them."""
+    """The values of expressions, and the values of names after them."""
 
     def _value(self, state: State, of: Term) -> Value:
         kind = of[0]
@@ -68,7 +68,7 @@ class Expressions(Collectives):
             case ("address", _):
                 raise Refusal(Guard.BOUNDS, "the address of a local is taken; give it to a primitive as an array")
             case "part", value, ("x" | "y" | "z" | "w"):
-                return self._computed(state, "+", self._value(state, value), Data.NUMBER)  # refused of all but data
+                return self._computed(state, "+", self._value(state, value), Data.NUMBER)  # refused if not data
             case "cast", kind, stars, value:
                 found = self._value(state, value)
                 return Data.NOTHING if kind == "void" and not stars else self._converted(state, found, kind, stars)
@@ -167,7 +167,7 @@ class Expressions(Collectives):
         for name, stars, size, value in names:
             self._named(state, name, kind, stars + (size is not None))
             if not self.trusted:
-                state.env[name] = Data.UNSET  # its own first value names it, and no other of that name
+                state.env[name] = Data.UNSET  # an initializer that uses the name means this local, not an outer one
             if size is not None:
                 self._declare_array(state, name, kind, stars, size, value)
             elif name == LANES and self.trusted:
@@ -227,4 +227,4 @@ class Expressions(Collectives):
         if not isinstance(place, Ptr) or place.type in self.addresses:
             raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
         self._reach(state, place, (), writes=True)
-        return Data.NUMBER  # as an element holds it
+        return Data.NUMBER  # the value that the element holds

@@ -1,7 +1,7 @@
-"""A kernel's C followed along every way through it, with whole numbers as polynomials over what its function is given.
+"""Interprets a kernel's C on every path. Integers are polynomials over the arguments of its function.
 
-Every access of memory must lie inside its operand by what is known where it stands. What is known: the operator's
-contract, the conditions on the way, and of a loop what each turn changes by the same amount.
+Every memory access must be proved to be inside its operand. The proof uses the operator's contract, the conditions on
+the path, and the amounts by which each iteration of a loop changes its counters.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from tensorop.author.addresses.values import (
 from tensorop.author.gate import Guard
 from tensorop.model.primitive import MAX_LANES
 
-_GIVEN = 1 << 56  # no argument of a kernel is as large
+_GIVEN = 1 << 56  # an upper bound of a kernel's arguments
 _MOST_WAYS = 16
 _CONTRACT = "/*@"
 _NAMES = re.compile(rb"[A-Za-z_]\w*")
 _MOST_DONE = 1 << 15
-_OPERANDS: dict[Hashable, OperandMemory] = {}  # the same one wherever the same is said of it
+_OPERANDS: dict[Hashable, OperandMemory] = {}  # equal operands are one object
 
 
 class Interpreter(Loops):
     """One region of a template, in its function."""
 
     def run(self, function: Node, body: Node, first: int, last: int) -> None:
-        """Follows the function to the region's end; raises Refusal."""
+        """Interprets the function up to the region's end. Raises Refusal."""
         state = State({}, Facts.none())
         for name, stars, kind in parameters(function):
             self.scopes[0][name] = kind, stars
@@ -84,10 +84,10 @@ class Interpreter(Loops):
     def _contract(self, contract: str, state: State) -> None:
         """Reads the operator's contract: `holds(condition)`, `reads(p, extent, stride, ...)`, `writes(...)`.
 
-        A last number: how many elements there are beyond, where a vector may end that begins within.
-        `counts(thread, n)`: the number of a thread of n, as a counter. `shared(p)`: it is the block's own memory.
-        `aligned(p, n)`: it begins at a multiple of n bytes. `paces(step)`: by what blocks go on, as lanes are.
-        `steps(k, n)`: k counts in steps of n elements.
+        An additional last number is the room: elements beyond the end in which a vector that begins inside may end.
+        `counts(thread, n)`: thread is a number below n. `shared(p)`: p is the block's shared memory.
+        `aligned(p, n)`: p is a multiple of n bytes. `paces(step)`: the distance between a block's tiles, which
+        conditions may use like lanes. `steps(k, n)`: k counts steps of n elements.
         """
         state.env[LANES] = Int(symbol(LANES), SIZE)
         for name, args in sentences(contract):
@@ -144,7 +144,7 @@ class Interpreter(Loops):
         return monomial[0]
 
     def _statement(self, node: Node, states: list[State]) -> list[State]:
-        """The ways on behind a statement."""
+        """The states after a statement."""
         if not states:
             return states
         if len(states) > _MOST_WAYS:
@@ -164,7 +164,7 @@ class Interpreter(Loops):
                 if first is not None:
                     states = self._simple(first, states)
                 broken: list[State] = []
-                if node.type == "do_statement":  # its body, and then a loop of it that asks first
+                if node.type == "do_statement":  # its body once, then a loop with the condition first
                     self.breaks.append((len(self.scopes), broken))
                     self.continues.append((len(self.scopes), []))
                     states = self._block(inner(node)[:1], states) + self.continues.pop()[1]
@@ -207,13 +207,13 @@ class Interpreter(Loops):
         return states
 
     def _once(self, state: State, stmt: Statement) -> None:
-        """Reads one statement. One that was proved harmless from the same facts is not proved again."""
+        """Interprets one statement; a plain one that passed with the same facts and values is not checked again."""
         of, env = stmt.of, state.env
         key = None
         if stmt.plain and not self.trusted:
             values = tuple([env.get(name) for name in stmt.names])
             key = stmt, state.facts, state.ones, values
-            if (done := self.names.done.get(key)) is not None:  # at once: another thread may clear it
+            if (done := self.names.done.get(key)) is not None:  # one lookup: another thread may clear it
                 if stmt.kind:
                     self._named(state, stmt.to, stmt.kind, 0)
                 if stmt.to:
@@ -243,13 +243,13 @@ class Interpreter(Loops):
         return self._left(states)
 
     def _left(self, states: list[State]) -> list[State]:
-        """Behind a block, whose names are gone."""
+        """The states after a block, without its names."""
         states = [self._out(state, len(self.scopes) - 1) for state in states]
         self.scopes.pop()
         return states
 
     def _out(self, state: State, depth: int) -> State:
-        """Outside of all blocks but the first `depth`: their names are gone, and what they hid is seen again."""
+        """A state without the names of the blocks past the first `depth`; names that they hid are visible again."""
         for at in range(len(self.scopes) - 1, depth - 1, -1):
             arrays = False
             for name in self.scopes[at]:
@@ -258,7 +258,7 @@ class Interpreter(Loops):
                     state.env[name] = hidden
             for name, value in list(state.env.items()) if arrays else ():
                 if isinstance(value, Ptr) and value.operand.flag in self.scopes[at]:
-                    state.env[name] = Data.UNSET  # where it points to is gone
+                    state.env[name] = Data.UNSET  # its array is out of scope
         return state
 
     def _if(self, node: Node, states: list[State]) -> list[State]:
@@ -321,7 +321,7 @@ class Interpreter(Loops):
         return self._merged(self._left(ends))
 
     def _merged(self, states: list[State], used: set[bytes] | None = None) -> list[State]:
-        """Ways that cannot be told from each other any more as one. used: the names that matter from here on."""
+        """The states, with those merged whose numbers are equal. used: names that the text can still use."""
         made: list[State] = []
         for state in states:
             if used is not None:
@@ -343,7 +343,7 @@ def _limits(names: tuple[str, ...]) -> tuple[Poly, ...]:
 
 
 def constant_of(expression: str) -> int | None:
-    """The number of lanes as C says it, where it is one."""
+    """The number of lanes if its C expression is a constant, else None."""
     if not re.fullmatch(r"[0-9 +*/()-]+", expression):
         return None
     tree = ast.parse(expression.strip(), mode="eval").body

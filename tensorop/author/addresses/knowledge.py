@@ -1,4 +1,4 @@
-"""What is known while a kernel is read, and who refuses it."""
+"""The state of knowledge while a kernel is interpreted, and the exception of a refusal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Callables = Mapping[str, Primitive | Collective]
 
 
 class Refusal(Exception):
-    """Who refuses, why, and where."""
+    """The guard that refuses a kernel, the reason and the node."""
 
     def __init__(self, guard: Guard, message: str, node: Node | None = None) -> None:
         super().__init__(message)
@@ -39,24 +39,22 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """The C types of a platform's numbers and vectors, and of numbers that are addresses.
+    """The C types of a platform."""
 
-    done: statements that were found harmless, what was known there, and what they give
-    """
-
-    data: frozenset[str]
+    data: frozenset[str]  # of elements
     vectors: frozenset[str]
-    addresses: frozenset[str] = frozenset()
+    addresses: frozenset[str] = frozenset()  # of numbers that are addresses
+    # statements that passed, with the facts, strides of 1 and values there, and the results
     done: dict[tuple[Statement, Facts, frozenset[str], tuple[Value | None, ...]], Value] = field(default_factory=dict)
 
     @staticmethod
     def of(primitives: Primitives, callables: Callables) -> Names:
         elements = {primitives.element, primitives.compute, primitives.storage}
         collectives = [one for one in callables.values() if isinstance(one, Collective)]
-        if collectives:  # a word of 32 bits holds two elements, and is no number
+        if collectives:  # a word of 32 bits holds two elements, so it counts as data
             data = frozenset({"float", primitives.element, "uint16_t", "uint32_t"})
             addresses = frozenset().union(*(one.addresses for one in collectives))
-            kinds = {kind for one in collectives for kind, _, mark in one.declared if mark != "*"}  # what locals may be
+            kinds = {kind for one in collectives for kind, _, mark in one.declared if mark != "*"}  # of locals
             kinds |= {one.returns for one in collectives}
             return Names(data, frozenset(kinds) - data - addresses - TYPES.keys() - {"void"}, addresses)
         unsigned = {f"u{name}" for name in elements if name.startswith("int")}
@@ -66,18 +64,15 @@ class Names:
 
 @dataclass
 class Together:
-    """Counters that conditions compare with each other: with which numbers, and by which factors with what is given."""
+    """Counters that conditions compare with each other."""
 
     counters: set[str] = field(default_factory=set)
-    numbers: dict[Poly, int] = field(default_factory=dict)
-    steps: set[int] = field(default_factory=set)
+    numbers: dict[Poly, int] = field(default_factory=dict)  # the largest number by compared counters
+    steps: set[int] = field(default_factory=set)  # factors in conditions with the function's arguments
 
 
 class Knowledge:
-    """What one function's names are, and what of them is proved.
-
-    trusted: while the operator's own text is read, whose conditions and accesses are not looked at
-    """
+    """Everything that is known about one function."""
 
     def __init__(self, primitives: Primitives, callables: Callables, names: Names) -> None:
         self.callables, self.names = callables, names
@@ -85,38 +80,38 @@ class Knowledge:
         self.addresses = names.addresses
         self.element = primitives.element
         self.types = {"compute": primitives.compute, "storage": primitives.storage, "pointer": primitives.element}
-        self.fixed: int | None = None  # lanes, where they are a number
+        self.fixed: int | None = None  # the number of lanes, if it is a constant
         self.strides: set[str] = set()
         self.given: set[str] = set()
-        self.promised: dict[str, Value] = {}  # what the function was given, whatever its names hold later
-        self.paces: set[str] = set()  # by what blocks go on
-        self.steps: dict[str, int] = {}  # what counts in steps, and of how many elements these are
-        self.made_of: dict[str, set[str]] = {}  # what primitives' numbers were made of
-        self.ranges: dict[str, tuple[tuple[str, int], int]] = {}  # symbols of locals that stay within a few numbers:
-        # whose they are, and how many numbers
-        self.state_counts: dict[tuple[str, int], int] = {}  # numbers of each of these that conditions compare
+        self.promised: dict[str, Value] = {}  # arguments as they were at the function's begin
+        self.paces: set[str] = set()  # distances between a block's tiles
+        self.steps: dict[str, int] = {}  # the elements in a step, by argument that counts in steps
+        self.made_of: dict[str, set[str]] = {}  # the symbols of the arguments, by symbol of a primitive's result
+        # by symbol of a local with few values in a loop: the local, the loop's position, the number of values
+        self.ranges: dict[str, tuple[tuple[str, int], int]] = {}
+        self.state_counts: dict[tuple[str, int], int] = {}  # values by local and loop, if conditions depend on it
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
-        self.places: set[str] = set()  # a thread's numbers within its block
-        self.highest: dict[Poly, int] = {}  # of these
+        self.places: set[str] = set()  # threads' numbers in their block, and numbers made of these
+        self.highest: dict[Poly, int] = {}  # upper bounds of these
         self.together: dict[str, Together] = {}  # by counter
-        self.asked: dict[Poly, dict[str, int]] = {}  # conditions on what is given, and their counters' factors
-        self.divided = 1  # no condition tells more of a number than its remainder by this
-        self.hidden: set[str] = set()  # what addresses were chosen by: no number that may be compared
-        self.choices: dict[str, tuple[Poly, list[tuple[tuple[Poly, ...], Poly]]]] = {}  # what is known for each value
-        self.by_choice = 0  # how often that was looked up
+        self.asked: dict[Poly, dict[str, int]] = {}  # conditions on arguments, and their counters' factors
+        self.divided = 1  # conditions distinguish a number at most by its remainder by this
+        self.hidden: set[str] = set()  # symbols that no condition may compare: results of `^`, chosen offsets
+        self.choices: dict[str, tuple[Poly, list[tuple[tuple[Poly, ...], Poly]]]] = {}  # the facts for each value
+        self.by_choice = 0  # the number of uses of `choices`
         self.quotients: dict[str, tuple[Poly, Poly]] = {}
         self.quotient_of: dict[tuple[Poly, Poly], str] = {}
-        self.rest_of: dict[tuple[Poly, int], str] = {}  # names of what is left
+        self.rest_of: dict[tuple[Poly, int], str] = {}  # symbols of remainders, by dividend and divisor
         self.fresh = 0
-        self.scopes: list[dict[str, tuple[str, int]]] = [{}]  # of each block the names it declares: type and stars
-        self.breaks: list[tuple[int, list[State]]] = []  # how many blocks are around, and the ways out
+        self.scopes: list[dict[str, tuple[str, int]]] = [{}]  # by block: type and stars of each name
+        self.breaks: list[tuple[int, list[State]]] = []  # by loop or switch: the depth of blocks, the states at breaks
         self.continues: list[tuple[int, list[State]]] = []
-        self.trusted = True
+        self.trusted = True  # in the operator's own text, whose conditions and accesses are not checked
         self.operands: dict[str, OperandMemory] = {}
 
     def _value(self, state: State, of: Term) -> Value:
-        """What an expression gives."""
+        """The value of an expression."""
         raise NotImplementedError
 
     def _poly(self, state: State, of: Term) -> Poly:
@@ -126,7 +121,7 @@ class Knowledge:
         return found.poly
 
     def _known(self, poly: Poly, state: State) -> Poly:
-        """With the lanes and strides that are numbers here."""
+        """A polynomial with the known values of lanes and strides."""
         if self.fixed is not None:
             poly = poly.fixed(LANES, self.fixed)
         for name in state.ones:
@@ -145,7 +140,7 @@ class Knowledge:
         return state.facts.bounded(self.limits).prove(number(high) - poly)
 
     def _whole(self, state: State, value: Value | None, signed: bool | None = None, most: int = LARGEST) -> bool:
-        """Whether a number is what its polynomial says, and (signed: False) not negative."""
+        """Whether a number is proved to equal its polynomial, without overflow; with signed=False also to be >= 0."""
         if isinstance(value, Pred):
             return True
         if isinstance(value, Ptr) and value.offset is not None and not value.offset.symbols & self.strides:
@@ -157,5 +152,5 @@ class Knowledge:
         return self._within(state, value.poly, low if signed else 0, high)
 
     def _fit(self, state: State, poly: Poly, kind: Type) -> Poly | None:
-        """What arithmetic of a type gives; None where that may be something else."""
+        """A result in a type's range; None if it may overflow. Unsigned 64-bit numbers are kept modulo 2 ** 64."""
         return poly if kind == SIZE or self._within(state, poly, *limits_of(kind)) else None

@@ -1,7 +1,7 @@
-"""Integers as polynomials over symbols that are never negative, and proofs that one is at least 0.
+"""Integers as polynomials over symbols that are never negative, and proofs that a polynomial is at least 0.
 
-A monomial of several symbols (`t * lanes`) is one unknown more. A proof adds multiples of known facts until nothing is
-left that could be negative.
+A monomial of several symbols (`t * lanes`) is an unknown of its own. A proof subtracts multiples of known facts until
+no coefficient is negative.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-Monomial = tuple[str, ...]  # of sorted names; () is the constant's
+Monomial = tuple[str, ...]  # sorted names; () is the constant
 Key = frozenset[tuple[Monomial, int]]
 
-_MANY = 3  # names whose limits alone are tried before all that is known of them
-_DEEPEST = 7  # facts that one proof adds up
-_STEPS = 400  # that one proof may try
+_MANY = 3  # names from which their upper bounds are tried first
+_DEEPEST = 7  # facts in one proof
+_STEPS = 400  # steps of one search for a proof
 _MOST_KNOWN = 1 << 16
-_HUGE = 1 << 40  # what limits of that size say is of no use to other goals
+_HUGE = 1 << 40  # facts with such a constant are used only for goals with such a constant
 
 
 class Poly:
-    """A polynomial with whole coefficients, none of which is 0."""
+    """A polynomial with integer coefficients, none of which is 0."""
 
     __slots__ = ("_fixed", "_key", "terms")
 
@@ -74,13 +74,13 @@ class Poly:
 
     @property
     def constant(self) -> int | None:
-        """Its value, where it has no symbol."""
+        """The value of a polynomial without symbols, else None."""
         if not self.terms:
             return 0
         return self.terms[()] if len(self.terms) == 1 and () in self.terms else None
 
     def by(self, symbol: str) -> tuple[Poly, Poly] | None:
-        """Factor and rest: factor * symbol + rest, neither of which has the symbol; None where there is no such."""
+        """Factor and rest without the symbol: self = factor * symbol + rest. None if it has a power of the symbol."""
         factor: dict[Monomial, int] = {}
         rest: dict[Monomial, int] = {}
         for monomial, value in self.terms.items():
@@ -95,7 +95,7 @@ class Poly:
         return Poly(factor), Poly(rest)
 
     def replaced(self, symbol: str, by: Poly) -> Poly:
-        """With a polynomial in a symbol's place."""
+        """This polynomial with another one in a symbol's place."""
         for monomial in self.terms:
             if symbol in monomial:
                 break
@@ -110,7 +110,7 @@ class Poly:
         return made
 
     def fixed(self, symbol: str, value: int) -> Poly:
-        """With a number in a symbol's place, the same one whenever it is asked."""
+        """This polynomial with a number in a symbol's place; the last result is cached."""
         found = self._fixed
         if found is None or found[0] != value:
             found = self._fixed = value, self.replaced(symbol, number(value))
@@ -133,14 +133,14 @@ def symbol(name: str) -> Poly:
 
 ZERO, ONE = number(0), number(1)
 
-_MOST_BEGUN = 1 << 9  # functions whose facts are kept
+_MOST_BEGUN = 1 << 9  # kernels that share the object without facts
 _BEGUN = 0
 
-_PROVED: dict[tuple[frozenset[Key], Key], bool] = {}  # of facts, and what was asked
+_PROVED: dict[tuple[frozenset[Key], Key], bool] = {}  # by facts and goal
 
 
 class Facts:
-    """Polynomials that are known to be at least 0. Never changed; `known` gives one with more, the same each time."""
+    """Polynomials that are known to be at least 0. Immutable; `known` returns a cached object with more facts."""
 
     __slots__ = ("_about", "_bounded", "_chosen", "_more", "_most", "_proved", "facts")
 
@@ -164,7 +164,7 @@ class Facts:
 
     @staticmethod
     def none() -> Facts:
-        """What nothing is known of; what follows from it is kept from one kernel to the next, for a while."""
+        """An object without facts. It is shared by up to _MOST_BEGUN kernels, with the results cached in it."""
         global _BEGUN, _NOTHING
         _BEGUN += 1
         if _BEGUN % _MOST_BEGUN == 0:
@@ -172,14 +172,14 @@ class Facts:
         return _NOTHING
 
     def bounded(self, limits: tuple[Poly, ...]) -> Facts:
-        """The same and these, which are always the same."""
+        """These facts and the limits; cached, since a function's limits stay the same."""
         found = self._bounded
         if found is None or found[0] is not limits:
             found = self._bounded = limits, self.known(limits)
         return found[1]
 
     def shared(self, other: Facts) -> Facts:
-        """What both know."""
+        """The facts that both have."""
         if self is other:
             return self
         its = set(other.facts)
@@ -187,7 +187,7 @@ class Facts:
         return self if len(both) == len(self.facts) else Facts(both)
 
     def prove(self, goal: Poly) -> bool:
-        """Whether the goal is at least 0, by these facts."""
+        """Whether these facts prove that the goal is at least 0."""
         goal = tightened(goal)
         for factor in goal.terms.values():
             if factor < 0:
@@ -215,8 +215,7 @@ class Facts:
         return found
 
     def _less(self, goal: Poly) -> Poly | None:
-        """A goal with numbers in the place of those names of which a fact says no more than what they are at most; None
-        where there are few."""
+        """A stronger goal: monomials with a constant upper bound are replaced by this bound. None if there are few."""
         if sum(factor < 0 for factor in goal.terms.values()) < _MANY:
             return None
         if (most := self._most) is None:
@@ -236,19 +235,19 @@ class Facts:
         return Poly({**terms, (): value} if value else {name: factor for name, factor in terms.items() if name})
 
     def _relevant(self, goal: Poly) -> Iterator[Poly]:
-        """Facts that have to do with a goal, however indirectly."""
+        """The facts that share a monomial with the goal, directly or through other facts."""
         if (about := self._about) is None:
             about = {}
             for fact in self.facts:
                 for monomial in fact.terms:
                     about.setdefault(monomial, []).append(fact)
-            self._about = about  # whole, for other threads look here
+            self._about = about  # complete, since other threads read it
         huge = abs(goal.terms.get((), 0)) >= _HUGE
         seen: set[int] = set()
         left = [monomial for monomial in goal.terms if monomial]
         asked = set(left)
         for fact in self.facts:
-            if fact.constant is not None:  # a contradiction: nothing comes here
+            if fact.constant is not None:  # a contradiction: the code is unreachable
                 yield fact
         while left:
             for fact in about.get(left.pop(), ()):
@@ -264,7 +263,7 @@ _NOTHING = Facts()
 
 
 def _tightest(facts: Iterable[Poly]) -> list[Poly]:
-    """Of those that differ by a constant the one that says most."""
+    """The facts without those that follow from another fact with a smaller constant."""
     found: dict[Key, Poly] = {}
     for fact in facts:
         key = fact.key - {((), fact.terms.get((), 0))}
@@ -274,7 +273,7 @@ def _tightest(facts: Iterable[Poly]) -> list[Poly]:
 
 
 def tightened(fact: Poly) -> Poly:
-    """The same for whole numbers: factors without a common divisor."""
+    """An equivalent fact for integers: the factors have no common divisor."""
     common = math.gcd(*(factor for monomial, factor in fact.terms.items() if monomial))
     if common <= 1:
         return fact
@@ -283,7 +282,7 @@ def tightened(fact: Poly) -> Poly:
 
 
 class _Search:
-    """One proof: the goal less multiples of facts, until no factor is negative."""
+    """The search for one proof: it subtracts multiples of facts from the goal until no factor is negative."""
 
     def __init__(self, facts: list[Poly]) -> None:
         self.facts = [fact.terms for fact in facts]
@@ -292,9 +291,9 @@ class _Search:
     def holds(
         self, goal: Mapping[Monomial, int], scale: int, depth: int, done: frozenset[Monomial] = frozenset()
     ) -> bool:
-        """Whether goal + scale - 1 >= 0, where goal is `scale` times what was asked, which is whole.
+        """Whether goal + scale - 1 >= 0 is proved. The goal is `scale` times the asked polynomial, which is an integer.
 
-        done: monomials that facts took away already, which none may bring back
+        done: monomials that facts removed; no further fact may add them again
         """
         negative = [monomial for monomial, factor in goal.items() if factor < 0 and monomial]
         if not negative and goal.get((), 0) > -scale:
@@ -308,7 +307,7 @@ class _Search:
                     [(monomial, fact) for fact in self.facts if fact.get(monomial, 0) < 0]
                     for monomial in sorted(
                         negative, key=len, reverse=True
-                    )  # products first: their facts have the rest too
+                    )  # products first: their facts also have the other monomials
                 ),
                 key=len,
             )
@@ -321,7 +320,7 @@ class _Search:
                 if fact.get(monomial, 0) > 0 and goal.get(monomial, 0) > 0
             ]
         if any(len(fact) == 1 and fact.get((), 0) < 0 for fact in self.facts):
-            return True  # facts that contradict: this is never reached
+            return True  # the facts contradict each other: the code is unreachable
         ways = []
         for monomial, fact in choices:
             if any(fact.get(name, 0) > 0 for name in done):

@@ -1,4 +1,4 @@
-"""Loops: what each turn changes by the same amount is its first value and the turn's number times that."""
+"""Loops. A name that each iteration changes by the same step is its first value plus iteration number times step."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ from tensorop.author.addresses.values import (
 )  # fmt: skip
 from tensorop.author.gate import Guard
 
-_MOST_PASSES = 32  # through a loop's body, until what is assumed of its turns holds
+_MOST_PASSES = 32  # through a loop's body, until the assumptions hold
 
 
 @dataclass
 class _Assumed:
-    """What is assumed of a loop's turns."""
+    """The assumptions on a loop's iterations. They are weakened until an iteration confirms them."""
 
-    turn: str  # the symbol of their number
-    loop: int  # where it begins
-    marks: Sequence[int]  # numbers that it says
-    steps: dict[str, Poly | None] = field(default_factory=dict)  # what each turn adds to a name
-    claimed: set[str] = field(default_factory=set)  # of these, those that do not wrap around
-    held: dict[str, Value] = field(default_factory=dict)  # what is no number, where a turn makes less of it
-    between: dict[str, tuple[int, int] | None] = field(default_factory=dict)  # limits of what turns change otherwise,
-    # None where there are none
+    turn: str  # the symbol of an iteration's number
+    loop: int  # the byte at which the loop begins
+    marks: Sequence[int]  # candidates for limits, from the numbers in the loop's text
+    steps: dict[str, Poly | None] = field(default_factory=dict)  # the step of each name; None: unknown
+    claimed: set[str] = field(default_factory=set)  # names in `steps` that do not wrap around
+    held: dict[str, Value] = field(default_factory=dict)  # values of names without a number, weakened
+    # limits of names without a constant step; None: unknown
+    between: dict[str, tuple[int, int] | None] = field(default_factory=dict)
 
 
 class Loops(Expressions):
-    """The ways out of a loop."""
+    """Interprets loops."""
 
     def _block(self, nodes: Sequence[Node], states: list[State]) -> list[State]:
-        """The ways on behind a block's statements."""
+        """The states after a block's statements."""
         raise NotImplementedError
 
     def _simple(self, node: Node, states: list[State]) -> list[State]:
-        """The ways on behind a statement without a body."""
+        """The states after a statement without a body."""
         raise NotImplementedError
 
     @staticmethod
@@ -69,7 +69,7 @@ class Loops(Expressions):
         return [State(dict(state.env), state.facts.known(way.facts), state.ones | way.ones) for way in ways]
 
     def _loop(self, node: Node, state: State) -> list[State]:
-        """The ways out of a loop. What each turn changes by the same amount is its first value and `t` times that."""
+        """The states after a loop. In iteration t, a name with a constant step is its first value plus t * step."""
         condition = node.child_by_field_name("condition")
         update = node.child_by_field_name("update")
         body = node.child_by_field_name("body")
@@ -88,7 +88,7 @@ class Loops(Expressions):
         assumed.claimed |= {name for name in assumed.steps if self._whole(state, state.env[name], most=KEPT)}
 
         def passed() -> tuple[list[State], bool]:
-            """One turn by what is assumed, and whether that had to change."""
+            """Interprets one iteration with the assumptions; the second result is whether these had to change."""
             head = self._head(state, assumed)
             before = dict(head.env)
             exits, ends = self._turn(node, state, head, of, body, update, assumed.turn)
@@ -102,7 +102,7 @@ class Loops(Expressions):
             asked = self._asked()
             try:
                 exits, again = passed()
-            except Refusal:  # perhaps of what is not so when more is known of the turns
+            except Refusal:  # the final assumptions may avoid it
                 for stack, depth in zip(stacks, depths, strict=True):
                     del stack[depth:]
                 if again_known or self.trusted or not self.places or not self._assumed_at_last(passed):
@@ -110,14 +110,16 @@ class Loops(Expressions):
                 again_known = again = True
             if not again:
                 return exits
-            self.asked, self.together, self.state_counts, self.divided = asked  # by turns that are not so
+            self.asked, self.together, self.state_counts, self.divided = (
+                asked  # drops the records of a pass with wrong assumptions
+            )
         raise Refusal(Guard.BOUNDS, "a loop changes its counters in ways that nothing is known of", node)
 
     def _asked(self) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int]:
         return dict(self.asked), dict(self.together), dict(self.state_counts), self.divided
 
     def _assumed_at_last(self, passed: Callable[[], tuple[list[State], bool]]) -> bool:
-        """Goes through turns, whatever they reach, until what is assumed holds; whether it had to change."""
+        """Repeats passes without checks until the assumptions hold. True if they had to change and hold now."""
         stacks: tuple[list[Any], ...] = self.scopes, self.breaks, self.continues
         depths = [len(stack) for stack in stacks]
         self.trusted, changed = True, False
@@ -135,7 +137,7 @@ class Loops(Expressions):
         return False
 
     def _revised(self, state: State, assumed: _Assumed, before: Mapping[str, Value], end: State) -> bool:
-        """Assumes less, by how a turn changed its names; whether that was necessary."""
+        """Weakens the assumptions that an iteration contradicts. True if there was one."""
         again = False
         for name, value in before.items():
             now = end.env.get(name)
@@ -160,7 +162,7 @@ class Loops(Expressions):
         return again
 
     def _other_step(self, state: State, assumed: _Assumed, name: str, step: Poly | None) -> None:
-        """Once by what a turn was seen to change, then within limits, then nothing is known of it."""
+        """Assumes another step of a name: first the observed one, then limits, then nothing."""
         if name in assumed.steps or (step is not None and step.symbols - symbols_of(state)):
             step = None
         assumed.steps[name] = step
@@ -174,7 +176,7 @@ class Loops(Expressions):
     def _wider(
         self, state: State, value: Value | None, limits: tuple[int, int], marks: Sequence[int]
     ) -> tuple[int, int] | None:
-        """Limits within which this number is too, by numbers that the loop says; None where there are none such."""
+        """Limits that also include this value, from the loop's own numbers; None if none are proved."""
         if not isinstance(value, Int) or value.poly is None:
             return None
         least, most = limits
@@ -183,7 +185,7 @@ class Loops(Expressions):
         return None if low is None or high is None else (low, high)
 
     def _weaker(self, state: State, value: Value, now: Value | None, *, first: bool) -> Value:
-        """What a name that is no number holds in any turn: as before the loop, or as a turn leaves it."""
+        """The value of a name without a number in every iteration: as before the loop, or as an iteration leaves it."""
         if isinstance(value, Pred) or Data.UNSET in (value, now):
             return Data.UNSET
         if isinstance(now, PartialVector):
@@ -194,7 +196,7 @@ class Loops(Expressions):
         return Data.NUMBER
 
     def _guess(self, state: State, of: Term, steps: dict[str, Poly | None]) -> None:
-        """What a statement that each turn comes to once adds to a name."""
+        """Records the step of a name, from a statement that each iteration executes once."""
         match of:
             case "step", by, _, ("name", name):
                 change: Poly | None = number(by)
@@ -207,7 +209,7 @@ class Loops(Expressions):
             steps[name] = (steps.get(name) or ZERO) + change
 
     def _quietly(self, state: State, of: Term) -> Poly | None:
-        """A number that has no other effect, if it is one here."""
+        """The number of an expression without side effects, else None."""
         match of:
             case ("number", value, _):
                 return None if value is None else number(value)
@@ -220,7 +222,7 @@ class Loops(Expressions):
         return None
 
     def _head(self, state: State, assumed: _Assumed) -> State:
-        """Where turn number t begins, whichever it is."""
+        """The state at the begin of any iteration t."""
         head = state.copy()
         t = symbol(assumed.turn)
         facts = []
@@ -242,7 +244,7 @@ class Loops(Expressions):
                         low, high = limits_of(kind, KEPT)
                         grows = step is not None and min(step.terms.values(), default=0) >= 0
                         if self.places and grows and poly is not None and self._prove(state, poly):
-                            low = 0  # as it was before the first turn
+                            low = 0  # as before the first iteration
                         facts += [now - number(low), number(high) - now]
                 case Ptr(operand, offset, kind, stars):
                     moved = None if offset is None or step is None else offset + t * step
@@ -258,7 +260,7 @@ class Loops(Expressions):
     def _turn(
         self, node: Node, before: State, head: State, of: Term | None, body: Node, update: Node | None, turn: str
     ) -> tuple[list[State], list[State]]:
-        """The ways out of a loop, and to its next turn."""
+        """The states after a loop, and those at the begin of its next iteration."""
         self.breaks.append((len(self.scopes), []))
         self.continues.append((len(self.scopes), []))
         yes, no = self._refused_at(node, probe := head.copy(), of)
@@ -285,7 +287,7 @@ class Loops(Expressions):
             raise
 
     def _at_head(self, before: State, yes: Ways, turn: str) -> list[Poly]:
-        """What holds whenever a loop's condition is asked: it held a turn ago, or this is the first time."""
+        """Facts that hold whenever a loop's condition is read: it held one iteration ago, or this is the first time."""
         found = []
         same = self._lasting(before, turn)
         for fact in yes[0].facts if len(yes) == 1 else ():
@@ -295,7 +297,7 @@ class Loops(Expressions):
                 if before.facts.prove(self._known(at.replaced(turn, ZERO), before)):
                     found.append(self._known(at, before))
         for apart in yes[0].unequal if len(yes) == 1 else ():
-            for distance in (apart, ZERO - apart):  # of two that come one nearer each turn it is never negative
+            for distance in (apart, ZERO - apart):  # falls by 1 per iteration until it is 0
                 if (
                     apart.symbols <= same
                     and change(distance, turn) == number(-1)
@@ -305,15 +307,15 @@ class Loops(Expressions):
         return found
 
     def _lasting(self, before: State, turn: str) -> set[str]:
-        """Symbols that say the same in every turn, and the turn's own."""
+        """The symbols with one value in every iteration, and the symbol of the iteration's number."""
         found = {turn, LANES} | self.given | symbols_of(before)
-        for name, (dividend, divisor) in self.quotients.items():  # what they are made of came first
+        for name, (dividend, divisor) in self.quotients.items():  # in the order in which they were made
             if dividend.symbols | divisor.symbols <= found - {turn}:
                 found.add(name)
         return found
 
     def _count(self, before: State, yes: Ways, no: Ways, turn: str) -> Poly | None:
-        """How many turns a loop has that ends by its condition, where that can be said."""
+        """The number of iterations of a loop that ends by its condition; None if unknown."""
         if len(yes) != 1 or len(no) != 1 or len(yes[0].facts) != 1:
             return None
         fact = self._known(yes[0].facts[0], before)
@@ -333,13 +335,13 @@ class Loops(Expressions):
 
 
 def _marks(node: Node) -> list[int]:
-    """Numbers in a loop's text, and each less 1."""
+    """-1, 0, the numbers in a loop's text, and each of these minus 1; sorted."""
     numbers = {int(one) for one in re.findall(rb"(?<![\w.])\d{1,3}(?![\w.])", node.text or b"")}
     return sorted({-1, 0, *numbers, *(one - 1 for one in numbers)})
 
 
 def _parts(of: Term | None) -> Iterable[Term]:
-    """What an expression does each time, one after the other."""
+    """The parts of an expression that are always evaluated, in order."""
     match of:
         case "two", operator, left, right if operator not in ("&&", "||"):
             yield from _parts(left)
@@ -351,7 +353,7 @@ def _parts(of: Term | None) -> Iterable[Term]:
 
 
 def _direct(node: Node) -> Iterable[Term]:
-    """The statements of a loop's own."""
+    """The expressions of a loop's body that every iteration executes."""
     if node.type == "compound_statement":
         for child in node.named_children:
             yield from _direct(child)

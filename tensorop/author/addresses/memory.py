@@ -1,4 +1,4 @@
-"""Accesses of memory: each must lie inside its operand by what is known."""
+"""Checks memory accesses: each must be proved to be inside its operand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
 from tensorop.author.addresses.values import Data, OperandMemory, Ptr, State, Value, nowhere, spelled
 from tensorop.author.gate import Guard
 
-_MOST_CASES = 64  # of the choices behind one access
+_MOST_CASES = 64  # combinations of choices that one access may depend on
 
 
 class Memory(Knowledge):
-    """What may be read and written."""
+    """Checks reads and writes."""
 
     def _loaded(self, state: State, value: Value) -> Value:
         if not isinstance(value, Ptr) or value.type in self.addresses:
@@ -27,17 +27,20 @@ class Memory(Knowledge):
     def _reach(
         self, state: State, at: Ptr, places: Sequence[tuple[Poly, Poly]], *, writes: bool, some: bool = False
     ) -> None:
-        """Refuses an access that may leave its operand. places: how many elements how far apart, by dimension.
+        """Refuses an access that may leave its operand.
 
-        some: there is none where one of them is of none
+        places: the count of elements and their distance, by dimension
+        some: counts may be 0; there is no access then
         """
         if self.trusted:
             return
         offset, counts = at.offset or ZERO, tuple(count for count, _ in places)
         try:
-            under = self._with(state, [count - ONE for count in counts]) if some else state  # where nothing is written
+            under = (
+                self._with(state, [count - ONE for count in counts]) if some else state
+            )  # a copy: the access may write nothing
             self._reach_once(under, at, places, writes)
-        except Refusal:  # perhaps not for each choice that was made
+        except Refusal:  # each value of a choice alone may pass
             self.by_choice += 1
             cases = list(islice(self._cases_of((offset, *counts), (), ()), _MOST_CASES + 1))
             if at.offset is None or len(cases) in (1, _MOST_CASES + 1):
@@ -46,7 +49,7 @@ class Memory(Knowledge):
                 facts = (*facts, *(count - ONE for count in counts_ if some))
                 under = self._with(state, facts)
                 if any(self._prove(under, ZERO - fact - ONE) for fact in facts):
-                    continue  # which nothing ever comes to
+                    continue  # the case is unreachable
                 apart = [(count, step) for count, (_, step) in zip(counts_, places, strict=True)]
                 self._reach_once(under, at._replace(offset=offset), apart, writes)
 
@@ -56,7 +59,7 @@ class Memory(Knowledge):
     def _cases_of(
         self, polys: tuple[Poly, ...], facts: tuple[Poly, ...], links: tuple[Poly, ...]
     ) -> Iterator[tuple[tuple[Poly, ...], tuple[Poly, ...]]]:
-        """Polynomials with each value of the choices that are in them, and what is known there."""
+        """The polynomials and facts for each combination of the choices in them."""
         names = {name for poly in (*polys, *facts) for name in poly.symbols} & self.choices.keys()
         if not names:
             yield polys, (*facts, *links)

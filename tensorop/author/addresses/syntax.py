@@ -1,9 +1,9 @@
-"""Expressions and declarations of the C parser as plain tuples, made once for each text.
+"""Converts the C parser's expressions and declarations to tuples, once for each text.
 
-("number", int | None, text)      None: no whole number
+("number", int | None, text)      None: not an integer
 ("name", name)
 ("two", operator, left, right)    ("one", operator, of)
-("step", +1 or -1, first, of)     ++ and --; first: the value is that before it
+("step", +1 or -1, first, of)     ++ and --; first: postfix, so the value is the old one
 ("at", of)                        *of
 ("item", of, index)               ("address", of)
 ("call", name, arguments)         ("cast", type, stars, of)
@@ -11,7 +11,7 @@
 ("assign", operator, to, value)   operator: "" or that of +=, -=, ...
 ("declare", type, ((name, stars, size, value), ...))
 ("part", of, name)                of.x
-("odd", what)                     what no kernel needs
+("odd", what)                     unsupported syntax
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MADE: dict[tuple[str, bytes], Term] = {}
 
 
 def term(node: Node) -> Term:
-    """A node's expression or declaration."""
+    """A node's expression or declaration as a tuple."""
     key = (node.type, node.text or b"")
     made = _MADE.get(key)
     if made is None:
@@ -41,10 +41,13 @@ def term(node: Node) -> Term:
 
 
 class Statement:
-    """An expression or declaration, the same one for the same text.
+    """An expression or declaration; one object for each text.
 
-    plain: it may read and write memory and set `to`, and does nothing else; names: what it says; kind: the type where
-    it declares `to`; changes: names that a part of it changes; wrong: why their order matters, or how often they change
+    plain: it has no effect but memory accesses and a new value of `to`
+    names: the names in it, if it is plain
+    to, kind: the name that it sets; the type if it declares this name
+    changes: names that a part of it changes
+    wrong: the fault if the order or the number of these changes matters, else ""
     """
 
     __slots__ = ("changes", "kind", "names", "of", "plain", "to", "wrong")
@@ -75,7 +78,7 @@ class Statement:
 
 
 def _tops(of: Term) -> Iterator[Term]:
-    """What commas part."""
+    """The parts between commas."""
     if of[:2] == ("two", ","):
         yield from _tops(of[2])
         yield from _tops(of[3])
@@ -84,7 +87,7 @@ def _tops(of: Term) -> Iterator[Term]:
 
 
 def _changes(of: Term, changes: list[str], seen: Counter[str], *, top: bool, called: bool) -> str:
-    """Collects the names that are changed within an expression, and all that it says; why it is wrong by itself."""
+    """Collects the names that an expression changes, and counts all its names. The result is its fault, or ""."""
     parts: tuple[Term, ...]
     match of:
         case ("name", name):
@@ -153,7 +156,7 @@ def text(node: Node | None) -> str:
 
 
 def inner(node: Node) -> list[Node]:
-    """Named children but comments."""
+    """The named children of a node, except comments."""
     return [child for child in node.named_children if child.type != "comment"]
 
 
@@ -208,12 +211,12 @@ def _term(node: Node) -> Term:
 
 
 def _two(operator: str, left: Term, right: Term) -> Term:
-    """Without the `+ 0` that templates leave."""
+    """A binary expression; a rendered `+ 0` is dropped."""
     return left if operator == "+" and right == ("number", 0, "0") else ("two", operator, left, right)
 
 
 def _declared(node: Node) -> tuple[str, int, str | None, Term | None]:
-    """Name, stars, size of an array, and first value of a declarator."""
+    """A declarator's name, stars, array size and initializer."""
     stars = 0
     size: str | None = None
     value: Term | None = None
@@ -230,7 +233,7 @@ def _declared(node: Node) -> tuple[str, int, str | None, Term | None]:
 
 
 def parameters(function: Node) -> list[tuple[str, int, str]]:
-    """Name, stars and type of what a function is given."""
+    """Name, stars and type of each parameter of a function."""
     declarator = function.child_by_field_name("declarator")
     while declarator is not None and declarator.type != "function_declarator":
         declarator = declarator.child_by_field_name("declarator")
@@ -253,7 +256,7 @@ def _spaced(kind: str) -> str:
 
 
 def _whole(literal: str) -> int | None:
-    """The value of a literal, None where it is no whole number."""
+    """The value of an integer literal; None for any other literal."""
     plain = literal.lower().rstrip("ul")
     try:
         if plain.startswith("0x"):

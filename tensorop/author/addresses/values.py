@@ -1,4 +1,4 @@
-"""What a name can hold while a kernel is read, and what is known there."""
+"""The values of names while a kernel is interpreted, and the states of the interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, sym
 
 
 class Type(NamedTuple):
-    """A C type of whole numbers."""
+    """A C integer type."""
 
     signed: bool
     bits: int
@@ -32,36 +32,30 @@ TYPES = {
 
 
 class Data(Enum):
-    """What no address may be made of."""
+    """Values from which no address may be computed."""
 
-    NUMBER = "number"  # computed of what an operand holds: an element, a vector
-    SCALE = "scale"  # alpha or beta as it is given
-    HALF = "half"  # bits of an operand on their way between two primitives
-    UNSET = "unset"  # a local that nothing was written to
+    NUMBER = "number"  # an element or a vector, computed from operands
+    SCALE = "scale"  # alpha or beta, unchanged
+    HALF = "half"  # an operand's bits, from one primitive to another
+    UNSET = "unset"  # an unwritten local
     NOTHING = "nothing"
-    ODD = "odd"  # an operand's address and the like, computed with in a way that no kernel needs
+    ODD = "odd"  # unsupported, e.g. a computed address in the operator's own text
 
 
 @dataclass(eq=False)
 class OperandMemory:
-    """Memory that a kernel may reach: what a pointer was given for, or a local array.
-
-    dims: of each dimension its extent and the symbol of its stride, "" for 1
-    room: elements behind, where a vector may end that begins within; of: what its pointers point to
-    flag: of a local array, the name under which states keep whether it was written
-    shared: memory of a block of threads; aligned: its first byte is a multiple of so many, 0 where nobody says
-    """
+    """Memory that a kernel may access: an operand, or a local array."""
 
     name: str
     type: str
     stars: int
-    dims: tuple[tuple[Poly, str], ...] | None
-    writes: bool
-    flag: str = ""
-    shared: bool = False
-    aligned: int = 0
-    room: Poly = ZERO
-    of: OperandMemory | None = None
+    dims: tuple[tuple[Poly, str], ...] | None  # extent and stride's symbol ("" for 1) by dimension; None: not declared
+    writes: bool  # whether it may be written
+    flag: str = ""  # for a local array: the name in a state's env that records whether it was written
+    shared: bool = False  # a block's shared memory
+    aligned: int = 0  # bytes that the first address is a multiple of; 0: unknown
+    room: Poly = ZERO  # elements past the end in which a vector that begins inside may end
+    of: OperandMemory | None = None  # the memory that its pointers point to
 
     @property
     def key(self) -> Hashable:
@@ -70,29 +64,29 @@ class OperandMemory:
 
 
 class Int(NamedTuple):
-    """A whole number. poly: None where nothing is known of it; of unsigned 64 bits, it is that modulo 2 ** 64."""
+    """An integer."""
 
-    poly: Poly | None
+    poly: Poly | None  # None: unknown; for unsigned 64 bits it is modulo 2 ** 64
     type: Type
 
 
 class Ptr(NamedTuple):
-    """An address: so many elements past an operand's first. type, stars: of the pointer that holds it."""
+    """An address in an operand."""
 
     operand: OperandMemory
-    offset: Poly | None
-    type: str
+    offset: Poly | None  # in elements; None: unknown
+    type: str  # of the pointer
     stars: int
 
 
 class Pred(NamedTuple):
-    """A predicate of the first lanes."""
+    """A predicate that is true for the first `lanes` lanes."""
 
     lanes: Poly
 
 
 class PartialVector(NamedTuple):
-    """A vector of which the first lanes alone were written; what the others hold may be of an earlier call."""
+    """A vector with only the first `lanes` lanes written; the others may hold data of an earlier call."""
 
     lanes: Poly
 
@@ -102,22 +96,22 @@ Value = Int | Ptr | Pred | PartialVector | Data
 
 @dataclass
 class State:
-    """One way to a point of the text. ones: strides that are 1 here."""
+    """The state on one path to a point of the text."""
 
     env: dict[str, Value]
     facts: Facts
-    ones: frozenset[str] = field(default_factory=frozenset)
+    ones: frozenset[str] = field(default_factory=frozenset)  # strides that are 1 here
 
     def copy(self) -> State:
         return State(dict(self.env), self.facts, self.ones)
 
 
-LARGEST = 1 << 62  # of a number that is compared or divided
-KEPT = 1 << 58  # of a counter, from turn to turn
+LARGEST = 1 << 62  # limit of a number that is compared or divided
+KEPT = 1 << 58  # limit of a counter in every iteration
 
 
 def literal(value: int, text: str) -> Int:
-    """A whole number as C reads it: its suffix, its base and its size say the type."""
+    """An integer literal of C; its type depends on suffix, base and size."""
     suffix = text.lower()[len(text.rstrip("uUlL")) :]
     kinds = (INT, UNSIGNED, SIGNED_SIZE, SIZE)
     of_base = kinds if text[:1] == "0" else (INT, SIGNED_SIZE)
@@ -131,11 +125,11 @@ def literal(value: int, text: str) -> Int:
 
 @dataclass(frozen=True)
 class Way:
-    """What is known in addition on one way out of a condition. unequal: what is not 0 there, but on either side."""
+    """The additional facts on one path after a condition."""
 
     facts: tuple[Poly, ...] = ()
-    ones: frozenset[str] = frozenset()
-    unequal: tuple[Poly, ...] = ()
+    ones: frozenset[str] = frozenset()  # strides that are 1
+    unequal: tuple[Poly, ...] = ()  # polynomials that are not 0, of unknown sign
 
     def and_then(self, other: Way) -> Way:
         return Way(self.facts + other.facts, self.ones | other.ones, self.unequal + other.unequal)
@@ -151,7 +145,7 @@ def limits_of(kind: Type, most: int = LARGEST) -> tuple[int, int]:
 
 
 def common(a: Type, b: Type) -> Type:
-    """The type that two numbers are computed in."""
+    """The common type of two operands, by C's usual arithmetic conversions."""
     a, b = (INT if one.bits < 32 else one for one in (a, b))
     if a.bits != b.bits:
         return a if a.bits > b.bits else b
@@ -159,7 +153,7 @@ def common(a: Type, b: Type) -> Type:
 
 
 def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] | None:
-    """What is known on either of two ways, None where numbers differ."""
+    """The values that hold on both of two paths; None if their numbers differ."""
     made: dict[str, Value] = {}
     for name, value in a.items():
         other = b.get(name)
@@ -200,7 +194,7 @@ def nothing_known(value: Value) -> bool:
 
 
 def step_between(before: Value, after: Value | None, turn: str) -> Poly | None:
-    """By how much a turn changed a name, where that is no other in another turn."""
+    """The step of a name in one iteration; None if it depends on the iteration's number or is unknown."""
     match before, after:
         case Int(Poly() as old, _), Int(Poly() as new, _):
             step = new - old
@@ -212,7 +206,7 @@ def step_between(before: Value, after: Value | None, turn: str) -> Poly | None:
 
 
 def change(fact: Poly, turn: str) -> Poly | None:
-    """What a turn adds to a polynomial, where that is the same in each."""
+    """The amount that each iteration adds to a polynomial; None if it differs between iterations."""
     split = fact.by(turn)
     return None if split is None or turn in split[0].symbols else split[0]
 
@@ -231,7 +225,7 @@ def nowhere(at: Ptr) -> OperandMemory:
 
 
 def spelled(poly: Poly) -> str:
-    """A polynomial as C writes it."""
+    """A polynomial in C syntax."""
     parts = []
     for monomial, factor in sorted(poly.terms.items(), key=lambda term: (not term[0], term[0])):
         name = " * ".join(monomial)
