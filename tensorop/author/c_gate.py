@@ -30,9 +30,8 @@ MAX_STATEMENT = 1 << 13  # bytes of a statement without a body, or of a declarat
 
 _STRANGE = re.compile(r"[^\t\n\x20-\x7e]")
 _MARKS = re.compile(r"[\\#\"'`@$]|\?\?|%:|<%|%>|<:|:>")
-_COMMENT = re.compile(
-    r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL
-)  # an unclosed comment matches to the end: linear time
+# An unclosed comment matches to the end, so the search takes linear time.
+_COMMENT = re.compile(r"/\*(?>.*?(?:\*/|\Z))|//[^\n]*", re.DOTALL)
 _CONTRACT = re.compile(r"^ */\*@.*?\*/\n", re.DOTALL | re.MULTILINE)  # an operator's contract on its pointers
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NODES_TEXT = """

@@ -1,1 +1,1 @@
-"""Tuning kits: what a machine without tensorop measures of a product, and how that comes back into it."""
+"""Tuning kits: programs that measure a product on a machine without tensorop, and the import of their results."""

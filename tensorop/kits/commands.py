@@ -1,4 +1,4 @@
-"""`export` and `import`: a tuning kit for a machine elsewhere, and its results back."""
+"""The commands `export` and `import`: they write a tuning kit for another machine, and read its results."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def import_(
         screen.echo("to improve it further, export another kit: it times the shapes whose choice is still uncertain")
 
 
-# --- libraries whose target takes no figures itself ----------------------------------------------------------------
+# --- libraries that are measured only by their kits ----------------------------------------------------------------
 
 
 def bench(found: Opened, shapes: Sequence[Shape], dtypes: Sequence[str], layout: int) -> Bench:
-    """What `tensorop bench` does of such a library."""
+    """Runs `tensorop bench` for such a library."""
     no_effect = {name: f"--{name}" for name in ("against", "threads", "fast", "jobs", "runner", "offline")}
     no_effect["older"] = "--compare"
     refuse_given("a GPU library, which is always compared with cuBLASLt on the GPU of this machine", no_effect)
@@ -133,7 +133,7 @@ def bench(found: Opened, shapes: Sequence[Shape], dtypes: Sequence[str], layout:
 
 
 def verify(found: Opened, format_: str) -> bool:
-    """What `tensorop verify` does of such a library, and whether it is right."""
+    """Runs `tensorop verify` for such a library. True if the library is correct."""
     no_effect = {name: f"--{name}" for name in ("dtype", "seed", "controls", "jobs", "runner")}
     refuse_given("a GPU library: all its dtypes are verified with new calls, after the controls", no_effect)
     record = here.verify(found)
@@ -142,7 +142,7 @@ def verify(found: Opened, format_: str) -> bool:
 
 
 def show_verified(record: Mapping[str, Any]) -> None:
-    """What was refused, what passed, and what is wrong."""
+    """Prints the refused controls, the count of passed calls, and the failures."""
     refused = [one["control"] for one in record["controls"] if one["refused"]]
     verdicts, out = record["verdicts"], tables.console()
     text = f"{len(refused)} known-wrong kernels rejected ({', '.join(refused)})" if refused else "no controls ran"

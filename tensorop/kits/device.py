@@ -1,4 +1,4 @@
-"""A product whose target takes no figures itself, as its kits need it: its backend knows what is in them."""
+"""Products for a device, which only kits measure. The backend makes the kit's files and reads its results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tensorop.kits.rows import (
 from tensorop.measure.statistics import geomean
 from tensorop.target import KitRequest, PredictedProduct, Target, TimedProblem
 
-_KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # of a timed row
+_KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # fields of a timed row
 
 
 class DeviceProduct(KitProduct):
@@ -67,7 +67,7 @@ class DeviceProduct(KitProduct):
             )
 
     def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
-        """A kit's program ends at a control that does not end as it must."""
+        """Nothing to check: a kit's program stops at a control with a wrong outcome."""
 
     def row(self, path: Path, row: KitRow) -> KeptRow | None:
         assert isinstance(row, DeviceTiming)
@@ -116,7 +116,7 @@ class DeviceProduct(KitProduct):
 
     @contextmanager
     def _read(self) -> Iterator[None]:
-        """Raises UsageError where the manifest is not as the backend expects."""
+        """Raises UsageError if the manifest is not as the backend expects."""
         try:
             yield
         except (OSError, KeyError, ValueError, TypeError) as error:
@@ -124,7 +124,7 @@ class DeviceProduct(KitProduct):
 
 
 def read(opened: Opened) -> DeviceProduct:
-    """Raises UsageError for a library outside of its product."""
+    """The product of an opened library. Raises UsageError for a library outside its product's folder."""
     return DeviceProduct(opened, *read_manifest(opened))
 
 
@@ -134,8 +134,10 @@ def _problem(row: KeptOnDevice) -> TimedProblem:
 
 
 def _against(rows: Sequence[KeptRow]) -> dict[str, float]:
-    """The geometric mean of the baseline's best over the choice by what was known before, and over the fastest variant,
-    where the baseline was measured."""
+    """Geometric means of speedups over the baseline's best, on rows that have a baseline.
+
+    before: of the variant that the library chose; fastest: of the fastest variant.
+    """
     ratios: dict[str, list[float]] = {"before": [], "fastest": []}
     for row in rows:
         assert isinstance(row, KeptOnDevice)

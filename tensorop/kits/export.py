@@ -1,4 +1,4 @@
-"""A product to its tuning kit: a folder and the same folder packed."""
+"""Writes a product's tuning kit: a folder, and an archive of it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _OWN = {"kit", "plan.bin", "plan.txt", _MANIFEST, _RUN, "README", _SUMS}
 
 @dataclass(frozen=True)
 class ExportedKit:
-    """A kit that lies in its folder."""
+    """A written kit."""
 
     folder: Path
     packed: Path
     kit: str  # its id
-    steps: Mapping[str, int]  # by kind, how many
+    steps: Mapping[str, int]  # counts by kind
     size: int  # bytes of the folder
 
     def to_json(self) -> dict[str, Any]:
@@ -40,10 +40,10 @@ class ExportedKit:
 def export(product: KitProduct, out: Path, request: KitRequest) -> ExportedKit:
     """Writes the folder `out` and `out`.tar.gz.
 
-    Raises UsageError where `out` is something else than a kit, JobError where it cannot be built.
+    Raises UsageError if `out` is not a kit or has further files, JobError if the kit cannot be built.
     """
     _free(out)
-    product.opened.require_fit()  # a kit is linked with it and runs elsewhere
+    product.opened.require_fit()  # the library becomes part of a program for another machine
     plan = product.plan(request)
     manifest = {
         "schema": 1,
@@ -63,7 +63,7 @@ def export(product: KitProduct, out: Path, request: KitRequest) -> ExportedKit:
 
 
 def _free(out: Path) -> None:
-    """Only a kit that nothing was measured with may be replaced."""
+    """Raises UsageError unless `out` is absent or a kit without results."""
     if out.exists() and not (out / _MANIFEST).is_file():
         raise UsageError(f"--out {out} exists and is not a kit", hint="choose another --out")
     if out.exists() and (others := sorted({path.name for path in out.iterdir()} - _OWN)):
@@ -74,7 +74,7 @@ def _free(out: Path) -> None:
 
 
 def _write(out: Path, packed: Path, files: Mapping[str, bytes]) -> None:
-    """Beside its place, then there; a kit that was there is replaced."""
+    """Writes the files aside and renames the folder; an existing kit is replaced."""
     aside = out.with_name(f".{out.name}.part")
     try:
         shutil.rmtree(aside, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""Where the device that a product is for is in this machine: its kit, or steps of it, run here.
+"""Runs a product's kit, or some of its steps, on this machine's own device.
 
-At the end of a job, so that its dispatch is made by figures; for `verify` and `bench`.
+Jobs do this at their end, to choose variants by measured times. `verify` and `bench` do it too.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tensorop.target import KitRequest
 
 BEST, FIRST = "cublaslt", "cublaslt-top1"
 _ANSWERS = "{} of its answers to seven queries, 32 MiB of workspace"
-_START_S, _STEP_S = 300.0, 60.0  # at most; a step takes about a second
+_START_S, _STEP_S = 300.0, 60.0  # limits; a step usually takes about a second
 _STAYS = "the product stays as the model chose"
 
 
 def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], stop: StopRequest) -> Iterator[Event]:
-    """The events of a job that measures nothing, then those of measuring on the GPU `name`; `Done` last.
+    """The events of a job without measurements, then those of measuring on the GPU `name`; `Done` last.
 
-    Raises JobError where the library is wrong there.
+    Raises JobError if the library is wrong there.
     """
     for event in events:
         if not isinstance(event, Done):
@@ -50,7 +50,7 @@ def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], s
 
 
 def run(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
-    """A kit's program; `result.jsonl` is beside its folder then. Status 1: the library is wrong, which that says."""
+    """Runs a kit's program, which writes `result.jsonl` beside its folder. Status 1: the library is wrong."""
     there = {**settings.scrubbed_environment(), "OUT": str(folder.with_name("result.jsonl"))}
     seconds = _START_S + steps * _STEP_S
     try:
@@ -61,7 +61,7 @@ def run(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
 
 def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: StopRequest) -> Iterator[Event]:
     of, ended = device.read(opened.open_product(job.out, job.plugins)), None
-    shapes = () if job.suite == operator.usual else job.shapes  # nobody named any
+    shapes = () if job.suite == operator.usual else job.shapes  # no --shapes was given
     with stop.may_end(f"stopping: {_STAYS}"):
         steps = exporting.export(of, folder, KitRequest(shapes, exporting.PROBES)).steps
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
@@ -92,9 +92,10 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
 
 
 def verify(found: Opened) -> dict[str, Any]:
-    """Controls, then the library as it chooses and each of its variants, in all types: what `--format json` prints.
+    """Runs the controls, then verifies the library's own choices and each variant, in all types.
 
-    Raises JobError where the device is not in this machine, or its judge is broken there.
+    The result is the record of `--format json`. Raises JobError if this machine lacks the device, or if a control has
+    a wrong outcome.
     """
     found.require_fit()
     machine, rows = _ran(found, KitRequest(kinds=("control", "verify")))
@@ -114,8 +115,11 @@ def verify(found: Opened) -> dict[str, Any]:
 
 
 def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], layout: int) -> Bench:
-    """The library's choices beside cuBLASLt's fastest and first answers; what each left was judged. shapes: by default
-    the operator's for a device; layout: its number. Raises as `verify`, JobError too where nothing could be timed."""
+    """Times the library's choices beside cuBLASLt's fastest and first answers, and judges all results.
+
+    shapes: by default the operator's for a device; layout: its number. Raises as `verify`, and JobError if nothing
+    could be timed.
+    """
     options = found.operator.layouts[layout]
     name = "TN"[not options.get("tb")] + "TN"[not options.get("ta")]
     machine, rows = _ran(found, KitRequest(shapes, 0, dtypes or found.dtypes, (name,), ("control", "time")))
@@ -138,7 +142,7 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
 
 
 def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[KitRow]]:
-    """The machine and the rows of the steps that are asked for."""
+    """Runs the requested steps; the machine and the rows."""
     of = device.read(found)
     if of.target.attached() is None:
         raise JobError(
@@ -162,7 +166,7 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
 
 
 def _row(found: Opened, row: DeviceTiming) -> Row | None:
-    """None of a problem without a figure of the library."""
+    """A row of the comparison; None for a problem at which the library has no time."""
     of, arms = row.of, [arm for arm in row.arms if arm.us]
     ours = next((arm for arm in arms if arm.variant == row.chosen), None)
     if ours is None or not ours.us:
@@ -188,7 +192,7 @@ def _row(found: Opened, row: DeviceTiming) -> Row | None:
 
 
 def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Ratio:
-    """By rounds, which were interleaved; one that was not timed in them has a single figure."""
+    """The ratio by interleaved rounds. If the counts of rounds differ, it is that of the medians, without a range."""
     if len(theirs) != len(ours):
         value = median(theirs) / median(ours)
         return Ratio(value, value, value)

@@ -1,6 +1,7 @@
-"""The plan of a kit as bytes: steps, each of cases, with what outputs may hold. native/kit/kit.h has the form.
+"""Writes a kit's plan: steps, each with its cases and the limits of their outputs. native/kit/kit.h has the format.
 
-Operands of timed cases are drawn on the machine, by the same generator as here; those of the grids travel.
+The kit draws the operands of timed cases itself, with the generator of this module. The operands of grids are part of
+the plan.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from tensorop.runners.protocol import Check, Time
 
 VERSION = 2
 CONTROL, VERIFY, TIME = range(3)
-FIRST_CONTROL = 16  # the number of the first control among functions
+FIRST_CONTROL = 16  # the first control's number as a function
 _FORMATS = ("f64", "f32", "f16", "bf16", "i8", "i16", "i32")
-_OUTPUTS = ("f64", "f32", "i8", "i16", "i32")  # that are held against limits there
+_OUTPUTS = ("f64", "f32", "i8", "i16", "i32")  # formats that the kit can judge
 _HEAD = struct.Struct("<8sIIIIIIQ16s80s80s80s128s")
-KIT_AT = struct.calcsize("<8sIIIIIIQ16s")  # where the id of a plan is
+KIT_AT = struct.calcsize("<8sIIIIIIQ16s")  # the offset of a plan's id
 _STEP = struct.Struct("<IIiIqQ64s680s")
 _CASE = struct.Struct("<IIIIQQQ232s")
 _BUFFER = struct.Struct("<IIQQ")
@@ -41,41 +42,41 @@ _GOLDEN, _ONE, _TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 @dataclass(frozen=True)
 class Head:
-    """What a plan is for."""
+    """The product and machine that a plan is for."""
 
     arch: str
     product: str  # its digest
     platform: str
     dtypes: Sequence[str]
     least_vlen: int = 0  # bits; 0: any
-    seconds: int = 600  # that a call may take
+    seconds: int = 600  # limit of one call
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A request and what its outputs may hold."""
+    """A case: a request, and its problem, from which the limits of its outputs follow."""
 
     problem: Problem
     request: Check | Time
     label: str
-    drawn: int | None = None  # the seed of which the machine makes its operands
+    drawn: int | None = None  # the seed from which the kit draws the operands; None: they are in the plan
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a plan. Of a timing, the request says what is called."""
+    """A step of a plan. A timing has its functions in the request."""
 
     kind: int
-    of: Mapping[str, object]  # what its row says of it
+    of: Mapping[str, object]  # the field `of` of its result row
     cases: Sequence[Planned]
-    function: int = 0  # what is called,
-    slot: int = -1  # with this flag
-    value: int = 0  # at this value
-    expects: Sequence[str] = ()  # how a control must end
+    function: int = 0  # the called function
+    slot: int = -1  # the flag that is set for the call
+    value: int = 0  # the value of this flag
+    expects: Sequence[str] = ()  # the outcomes that a control may have
 
 
 def drawn(number: Number, seed: int, size: int) -> Array:
-    """So many elements, uniform in [-1, 1) with as many bits as the format holds; integers of any bits."""
+    """`size` elements: uniform in [-1, 1) with the format's precision, or integers with random bits."""
     with np.errstate(over="ignore"):
         z = np.uint64(seed) + np.arange(1, size + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(_ONE)
@@ -89,7 +90,7 @@ def drawn(number: Number, seed: int, size: int) -> Array:
 
 
 def filled(reference: Contract, dtype: str, call: Call, seed: int) -> Call:
-    """The call with operands as the machine draws them; what held poison holds ones of all bits."""
+    """The call with the operands that the kit draws; poisoned buffers have all bits set."""
 
     def of(place: int, buffer: Buffer) -> Buffer:
         number = reference.operands[buffer.name].number(dtype)
@@ -107,7 +108,7 @@ def _poisoned(number: Number, buffer: Buffer) -> bool:
 
 
 def admitted(number: Number, want: Array, bound: Array) -> tuple[Array, Array]:
-    """The least and the largest value in an output's own format that are no further from `want` than allowed."""
+    """The least and the largest value in an output's format whose distance to `want` is at most `bound`."""
     storage: Any = number.storage
     if number.whole:
         exact = want.astype(storage)
@@ -122,7 +123,7 @@ def admitted(number: Number, want: Array, bound: Array) -> tuple[Array, Array]:
 
 
 class Writer:
-    """Puts parts one behind the other. A case is written once, however many steps have it."""
+    """Writes the parts of a plan one after the other. A case that several steps share is written once."""
 
     def __init__(self, reference: Contract, head: Head) -> None:
         self._reference, self._head = reference, head

@@ -1,4 +1,4 @@
-"""A product for processors, as its kits need it."""
+"""Products for CPUs: their kits, and the dispatch from the kits' results."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ from tensorop.store import journal
 from tensorop.target import KitRequest
 from tensorop.verify import controls
 
-MEASURED = "measured"  # the key of a product's facts
-SMALL = 4e6  # flops of a problem that is run here once more: an emulator is slow
-FEW = 64 << 20  # bytes of its operands
+MEASURED = "measured"  # the key in a product's facts
+SMALL = 4e6  # flops; larger problems are not verified again here, since an emulator is slow
+FEW = 64 << 20  # bytes of operands; larger problems are not verified again here
 
 
 @dataclass(frozen=True)
 class ProcessorProduct(KitProduct):
-    """A product whose variants and trees are known again."""
+    """A CPU product with its variants and trees, rebuilt from the manifest."""
 
     winners: tuple[Winners, ...]
     texts: Texts
@@ -107,7 +107,7 @@ class ProcessorProduct(KitProduct):
         )
 
     def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
-        """Raises UsageError unless each control ended as it must, and each variant was verified, as every kit does."""
+        """Raises UsageError unless each control has an expected outcome and each variant was verified."""
         ends = {control.name: [kind.value for kind in control.expected] for control in controls.controls(self.operator)}
         left = {(w.dtype, number) for w in self.winners for number in range(-1, len(w.all))}
         for row in rows:
@@ -178,7 +178,10 @@ class ProcessorProduct(KitProduct):
 
 
 def read(opened: Opened) -> ProcessorProduct:
-    """Raises UsageError for a library outside of its product and for one without what a kit needs."""
+    """The product of an opened library.
+
+    Raises UsageError for a library outside its product's folder, and for one that lacks a part that a kit needs.
+    """
     root, manifest = read_manifest(opened)
     try:
         dtypes = by_operator(manifest)[opened.operator.name]["dtypes"]
@@ -203,13 +206,13 @@ def _in_words(dtype: str, regret: Mapping[str, float | None]) -> str:
 
 
 def _summary(kit: KeptKit) -> dict[str, object]:
-    """What the manifest and the card say of a kit."""
+    """A kit's record in the manifest and the card."""
     machine = kit.machine.model_dump(include={"board", "vlen", "emulator"})
     return {**machine, "date": kit.date, "kit": kit.kit, "rows": len(kit.rows)}
 
 
 def _chosen(held: ProcessorProduct, given: Winners, kits: Sequence[KeptKit], vlen: int) -> Winners:
-    """The same variants with another tree where this board's cores are served."""
+    """The same variants, with a new tree for cores such as this board's."""
     rows = measured(held.operator, given, kits)
     if len(given.all) < 2 or not rows:
         return given
@@ -227,7 +230,7 @@ def _tree(tree: Tree, replaced: Tree, new: Tree) -> Tree:
 
 
 def _problems(held: ProcessorProduct, result: KitResult) -> Iterator[Any]:
-    """What was timed, as the library serves it, where it is small enough to be run here once more."""
+    """The timed problems that are small enough to verify again here."""
     for row in result.kept.rows:
         assert isinstance(row, KeptOnBoard)
         problem = held.operator.reference.problem(row.dtype, row.dims, row.options)
@@ -236,7 +239,7 @@ def _problems(held: ProcessorProduct, result: KitResult) -> Iterator[Any]:
             yield problem
 
 
-# --- made again of the manifest, and what kits have measured ---------------------------------------------------------
+# --- rebuilt from the manifest ---------------------------------------------------------------------------------------
 
 
 def _templates(operator: Operator, others: Any) -> dict[str, KernelTemplate]:
@@ -269,6 +272,6 @@ def _winners(opened: Opened, dtype: str, record: DtypeRecord, templates: Mapping
 
 
 def place(winners: Winners, vlen: int) -> Tree:
-    """The tree that serves cores of this VLEN."""
+    """The tree for cores of this VLEN."""
     shorter = [tree for tree in winners.trees if tree.vlen <= vlen]
     return shorter[-1] if shorter else winners.trees[0]

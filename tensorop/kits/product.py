@@ -1,4 +1,4 @@
-"""What is common to the products of which there are kits; what differs by the kind of target is abstract here."""
+"""The base class of products with kits. Each kind of target has its own subclass."""
 
 from __future__ import annotations
 
@@ -26,50 +26,50 @@ from tensorop.target import KitRequest
 
 KEPT = f"{SHARE}/kits.json"
 SCHEMA = 1
-MOST = 4096  # problems of a dtype on one board: what a choice of them takes grows with their square
+MOST = 4096  # problems of a dtype on one board; the time of a choice grows with their square
 AGAIN = "build it again with this version: run the same `tensorop <operator>` command"
-KINDS = ("control", "verify", "time")  # of steps, in the order in which a kit does them
+KINDS = ("control", "verify", "time")  # of steps, in a kit's order
 
 
 @dataclass(frozen=True)
 class KitPlan:
-    """A kit but for its own description."""
+    """A kit without its manifest."""
 
     kit: str  # its id
     files: Mapping[str, bytes]  # the program, its script, its README and its plan
-    steps: Mapping[str, int]  # by kind, how many
-    facts: Mapping[str, Any]  # what the kit's manifest says beside what each says
+    steps: Mapping[str, int]  # counts by kind
+    facts: Mapping[str, Any]  # entries of the kit's manifest besides those of every kit
 
 
 @dataclass(frozen=True)
 class KitResult:
-    """What a kit brought back, held against its product."""
+    """A kit's results, checked against the product."""
 
     kept: KeptKit  # as the product keeps it
-    unmeasured: int  # problems without a figure
-    cases: int  # calls that were verified
+    unmeasured: int  # problems without a time
+    cases: int  # verified calls
 
 
 @dataclass(frozen=True)
 class Retuned:
-    """A product with another dispatch, not in place yet."""
+    """A product with a new dispatch, not yet published."""
 
     product: Product
     results: Mapping[str, Any]  # of its manifest
-    record: Mapping[str, Any]  # what `import --format json` says of the choice, and
-    lines: Sequence[str]  # in words
+    record: Mapping[str, Any]  # the choice in `import --format json`
+    lines: Sequence[str]  # the choice as text
 
 
 @dataclass(frozen=True)
 class KitProduct(ABC):
-    """A product as kits need it."""
+    """A product with kits."""
 
     opened: Opened
     root: Path
     manifest: Mapping[str, Any]
 
-    device: ClassVar[bool] = False  # its rows are of a device
-    board: ClassVar[tuple[str, ...]]  # keys of a machine, by which figures of one are told from another's
+    device: ClassVar[bool] = False  # for a device, not for CPUs
+    board: ClassVar[tuple[str, ...]]  # fields of KitMachine that distinguish boards
 
     @property
     def operator(self) -> Operator:
@@ -85,52 +85,52 @@ class KitProduct(ABC):
 
     @property
     def digest(self) -> str:
-        """Of what its kits are of, which an import leaves."""
+        """A digest of operator, platform, compiler, tool and variants; an import of results does not change it."""
         variants = {name: of_dtype["variants"] for name, of_dtype in self.of_operator["dtypes"].items()}
         made_with = [self.manifest[key] for key in ("platform", "compiler", "tool")]
         whole = json.dumps([self.operator.name, *made_with, variants], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
     def kept(self) -> list[KeptKit]:
-        """As `kept`."""
+        """The results of earlier kits; see the function `kept`."""
         return kept(self.root, device=self.device)
 
     @classmethod
     def board_of(cls, machine: KitMachine) -> tuple[object, ...]:
-        """Figures of one board are told from another's."""
+        """A key for boards: only results with equal keys are used together."""
         return tuple(getattr(machine, name) for name in cls.board)
 
     @abstractmethod
     def plan(self, request: KitRequest) -> KitPlan:
-        """Raises UsageError for what cannot be measured, JobError where the program cannot be built."""
+        """Makes a kit. Raises UsageError for an invalid request, JobError if the program cannot be built."""
 
     @abstractmethod
     def require_machine(self, path: Path, machine: KitMachine) -> None:
-        """Raises UsageError for figures of a machine that the product is not for."""
+        """Raises UsageError if the product does not run on the kit's machine."""
 
     @abstractmethod
     def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
-        """Raises UsageError unless controls and variants were judged as the product's kits do."""
+        """Raises UsageError unless the rows have the controls and verifications of the product's kits."""
 
     @abstractmethod
     def row(self, path: Path, row: KitRow) -> KeptRow | None:
-        """A timed row as the product keeps it, None without a figure. Raises UsageError for one of no plan of its."""
+        """A timed row in the product's format, None without a time. Raises UsageError if it fits no plan."""
 
     @abstractmethod
     def where(self, machine: KitMachine) -> str:
-        """A few words on a machine."""
+        """A short description of a machine."""
 
     @abstractmethod
     def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
-        """The product by what kits measured, the new one's figures last."""
+        """The product with a dispatch from the kits' results; the new results are last."""
 
     def verified(self, staged: Staged, result: KitResult, seed: Seed) -> tuple[Verdict, ...]:
-        """The retuned library judged here, where it runs."""
+        """Verifies the new library on this machine, if it can run here."""
         return ()
 
 
 def read_manifest(opened: Opened) -> tuple[Path, dict[str, Any]]:
-    """The product's folder and its manifest. Raises UsageError for a library outside of its product."""
+    """The product's folder and its manifest. Raises UsageError for a library outside its product's folder."""
     root = opened.root
     if root is None:
         raise UsageError(f"{opened.library} is not inside a product's folder", hint="pass the folder of a product")
@@ -146,7 +146,7 @@ def unreadable(root: Path, error: Exception) -> UsageError:
 
 
 def kept(root: Path, *, device: bool = False) -> list[KeptKit]:
-    """What earlier kits brought, in order. device: of a product for one. Raises JobError where that is damaged."""
+    """The results of earlier kits, in order. device: as in KitProduct. Raises JobError if the file is damaged."""
     path = root / KEPT
     try:
         document = jsontext.loads(files.read(path, files.JSON))
@@ -163,7 +163,7 @@ def kept(root: Path, *, device: bool = False) -> list[KeptKit]:
 
 
 def measured(operator: Operator, winners: Winners, kits: Sequence[KeptKit]) -> list[CostRow]:
-    """What these kits say of one dtype, the last one of a problem."""
+    """The kits' costs for one dtype; the last result of a problem counts. Raises JobError for rows that do not fit."""
     found: dict[str, CostRow] = {}
     for row in (row for kit in kits for row in kit.rows if isinstance(row, KeptOnBoard)):
         if row.dtype == winners.dtype:

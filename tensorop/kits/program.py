@@ -1,4 +1,4 @@
-"""The executable of a kit: harness, judge, a product's library and the controls, static."""
+"""Builds a kit's program: harness, judge, the product's library and the controls, in one static executable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tensorop.verify.controls import Control
 
 PROGRAM = "kit"
 _ENTRY = b"tensorop_candidate_0"
-_CONTROL = "tensorop_control_{:03d}"  # as long as that, so that an object's name is replaced in place
+_CONTROL = "tensorop_control_{:03d}"  # as long as _ENTRY, to be replaced in place in an object
 
 
 def build(
@@ -33,10 +33,12 @@ def build(
     controls: Sequence[tuple[Control, str]],
     jobs: int = 2,
 ) -> Artifact:
-    """archive: the product's static library of these dtypes, whose very objects are linked in; controls: with the dtype
-    of each.
+    """A kit's program.
 
-    Raises JobError where it cannot be built, MissingTool without a compiler.
+    archive: the product's static library, which is linked in unchanged; dtypes: those of the library
+    controls: each with its dtype
+
+    Raises JobError if it cannot be built, MissingTool without a compiler.
     """
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
         objects = list(pool.map(lambda one: _control(operator, platform, *one), controls))
@@ -92,7 +94,7 @@ def _control(operator: Operator, platform: Platform, control: Control, dtype: st
 
 
 def _table(operator: Operator, dtypes: Sequence[str], controls: int) -> str:
-    """What can be called, as C."""
+    """The C tables of functions that a plan can call."""
     own = next(iter(products.load(operator).libraries.values())).names
     names = [name for kind in ("all", *dtypes) for name in own.get(kind, ())]
     entries = [_CONTROL.format(number) for number in range(controls)]

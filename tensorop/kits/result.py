@@ -1,4 +1,4 @@
-"""A kit's file of results, read and held against the product: all of it, or a message that says what is wrong."""
+"""Reads a kit's file of results and checks it against the product. Any fault in the file is an error."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from tensorop.specs.printable import one_line
 SCHEMA = 1
 RUN_AGAIN = "run ./run-kit there again (it resumes) and bring the file that it names"
 _FILE = "pass the result.jsonl that the kit wrote"
-_MOST_VALUES = 3_000_000  # of all lines
+_MOST_VALUES = 3_000_000  # JSON values in a file
 
 
 def read(path: Path, product: KitProduct) -> KitResult:
-    """Raises UsageError for what is no result of this product's kit, JobError for one that is cut off or says that the
-    library is wrong there."""
+    """The results in a file.
+
+    Raises UsageError for a file that is not a result of this product's kit. Raises JobError for a file that is cut off,
+    has no time, or reports that the library is wrong there.
+    """
     found = typed(path)
     _of_product(path, found.head, product.digest, product.root)
     machine = found.machines[0]
@@ -51,7 +54,7 @@ def _of_product(path: Path, head: KitHead, digest: str, root: Path) -> None:
 
 
 def _require_whole(path: Path, found: KitLines) -> None:
-    """Raises JobError where rows are absent or the library is wrong there."""
+    """Raises JobError if rows are absent or the library is wrong there, UsageError for a damaged file."""
     rows, steps, board = found.rows, found.head.steps, found.machines[0].board
     if [row.step for row in rows] != list(range(len(rows))):
         raise UsageError(f"{path} is damaged: its rows are not in order", hint=RUN_AGAIN)
@@ -71,7 +74,7 @@ def _require_whole(path: Path, found: KitLines) -> None:
 
 
 def typed(path: Path) -> KitLines:
-    """All of a file, each line by its schema. Raises as `lines`."""
+    """A whole file, each line checked by its schema. Raises as `lines`."""
     try:
         return kitrows.read(lines(path), str(path))
     except SpecError as error:
@@ -79,7 +82,10 @@ def typed(path: Path) -> KitLines:
 
 
 def lines(path: Path) -> list[Mapping[str, object]]:
-    """All of a file, each line by its checksum, the first of this version's. Raises as `read`."""
+    """The lines of a whole file, with checksums and the file's schema version checked.
+
+    Raises UsageError for another file or version, JobError for a file that is cut off.
+    """
     found = [_line(path, number, text) for number, text in enumerate(_lines(path), 1)]
     if found[0].get("schema") != SCHEMA:
         raise UsageError(
@@ -91,7 +97,7 @@ def lines(path: Path) -> list[Mapping[str, object]]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        text = files.plain(path, files.LINES).decode("ascii").replace("\r\n", "\n")  # it may have been mailed
+        text = files.plain(path, files.LINES).decode("ascii").replace("\r\n", "\n")  # mail may change line ends
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=_FILE) from None
     except UnicodeDecodeError:
@@ -115,7 +121,7 @@ def _line(path: Path, number: int, text: str) -> Mapping[str, object]:
 
 
 def _value(text: str) -> Mapping[str, object] | None:
-    """What a line says; None where its checksum is not right."""
+    """The object in a line; None if it is no JSON object or its checksum is wrong."""
     body, mark, total = text.rpartition(',"sum":"')
     try:
         value = jsontext.loads(text)
@@ -126,7 +132,7 @@ def _value(text: str) -> Mapping[str, object] | None:
 
 
 def _sum(data: bytes) -> int:
-    """FNV-1a, as the kit has it."""
+    """The 64-bit FNV-1a hash, as in the kit's program."""
     total = 0xCBF29CE484222325
     for byte in data:
         total = (total ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF

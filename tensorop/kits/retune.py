@@ -1,4 +1,4 @@
-"""What a kit measured, into its product: another choice, the same variants, put in place by one rename."""
+"""Imports a kit's results: the product gets a new dispatch among the same variants, and is published by one rename."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tensorop.store.lock import FolderLock
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import came to."""
+    """The result of an import."""
 
     folder: Path
-    source: str  # where and when it was measured
-    rows: int  # problems with a figure
-    unmeasured: int  # problems without
-    record: Mapping[str, Any]  # of the choice, as JSON, and
-    lines: Sequence[str]  # in words
-    verdicts: tuple[Verdict, ...]  # of the new library here, where it runs here
+    source: str  # machine and date of the measurement
+    rows: int  # problems with a time
+    unmeasured: int  # problems without a time
+    record: Mapping[str, Any]  # the choice, for JSON
+    lines: Sequence[str]  # the choice, as text
+    verdicts: tuple[Verdict, ...]  # of the new library on this machine, if it can run here
 
     def to_json(self) -> dict[str, Any]:
         whole = {"folder": str(self.folder), "measured": self.source, "rows": self.rows, "unmeasured": self.unmeasured}
@@ -36,8 +36,11 @@ class Imported:
 
 
 def retune(product: KitProduct, result: KitResult, *, jobs: int = 2, seed: Seed | None = None) -> Imported:
-    """Raises JobError where the new library does not verify here or cannot be put in place; the product is unchanged
-    then, as in every error."""
+    """Imports results into a product.
+
+    Raises JobError if the new library fails its verification here or cannot be published. After any error the product
+    is unchanged.
+    """
     lock = FolderLock(product.root)
     try:
         return _retune(product, result, jobs, seed or Seed.draw())

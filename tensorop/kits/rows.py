@@ -1,6 +1,6 @@
-"""The schema of what a tuning kit writes: each line by its kind, every field of its kind and bounded.
+"""The schema of a kit's results: a class for each kind of line, with types and limits for every field.
 
-A result comes from somebody else's machine, and what was imported lies in a product that may be somebody else's.
+Results are untrusted: they come from another machine, and an imported result can be in another user's product.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class _Line(BaseModel):
 
 
 class _Kept(_Line):
-    """A part whose other keys are kept too."""
+    """A part whose unknown keys are kept."""
 
     model_config = ConfigDict(extra="allow")
 
 
 class KitMachine(_Kept):
-    """Where a kit ran."""
+    """The machine that ran a kit."""
 
     board: _Words
 
 
 class BoardMachine(KitMachine):
-    """Of a processor's kit."""
+    """The machine of a CPU kit."""
 
     arch: _Word
     vlen: Annotated[int, Field(ge=0, le=1 << 16)]  # bits
@@ -55,7 +55,7 @@ class BoardMachine(KitMachine):
 
 
 class DeviceMachine(KitMachine):
-    """Of a device's kit."""
+    """The machine of a device's kit."""
 
     device: _Words
     capability: Annotated[int, Field(ge=0, le=10_000)]
@@ -72,7 +72,7 @@ class KitHead(_Line):
 
 
 class StepOf(_Kept):
-    """What a control or a verification is of."""
+    """The subject of a control or a verification."""
 
     control: _Words = ""
     dtype: _Word = ""
@@ -80,7 +80,7 @@ class StepOf(_Kept):
 
 
 class KitRow(_Line):
-    """How a step ended."""
+    """The result of a step."""
 
     step: _Step
     kind: Literal["control", "verify", "time"]
@@ -99,21 +99,21 @@ class _Problem(_Line):
 
 
 class BoardProblem(_Problem):
-    """What a processor's kit timed."""
+    """The problem that a CPU kit timed, with its variants."""
 
     variants: Annotated[list[_Number], Field(min_length=1, max_length=_MOST_ARMS)]
 
 
 class TimedOnBoard(KitRow):
-    """A timing of a processor's kit."""
+    """A timing of a CPU kit."""
 
     of: BoardProblem  # type: ignore[assignment]
-    ns: Annotated[list[_Rounds], Field(max_length=_MOST_ARMS)]  # by variant, in the order of the problem's
+    ns: Annotated[list[_Rounds], Field(max_length=_MOST_ARMS)]  # by variant, in the order of `of.variants`
     mhz: _Figure
 
 
 class DeviceProblem(_Line):
-    """What a device's kit timed."""
+    """The problem that a device's kit timed."""
 
     dtype: _Word
     a_along_m: Literal[0, 1]
@@ -125,7 +125,7 @@ class DeviceProblem(_Line):
 
 
 class TimedArm(_Kept):
-    """A variant, or an answer of the baseline, with its rounds in us, or why it has none."""
+    """A variant, or an answer of the baseline, with its rounds in us, or the reason for their absence."""
 
     variant: _Number | None = None
     cublaslt: _Number | None = None
@@ -134,7 +134,7 @@ class TimedArm(_Kept):
 
 
 class DeviceTiming(KitRow):
-    """A timing of a device's kit, however it ended."""
+    """A timing of a device's kit, with any outcome."""
 
     of: DeviceProblem  # type: ignore[assignment]
     arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)] = []
@@ -142,7 +142,7 @@ class DeviceTiming(KitRow):
 
 
 class TimedOnDevice(DeviceTiming):
-    """One with figures."""
+    """A successful timing of a device's kit."""
 
     arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)]
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)]
@@ -151,11 +151,11 @@ class TimedOnDevice(DeviceTiming):
 
 
 class KeptRow(_Kept):
-    """A timing as the product keeps it."""
+    """A timing in the product's format."""
 
 
 class KeptOnBoard(KeptRow, _Problem):
-    """Of a processor's kit."""
+    """A timing of a CPU kit, in the product."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -163,7 +163,7 @@ class KeptOnBoard(KeptRow, _Problem):
 
 
 class KeptOnDevice(KeptRow):
-    """Of a device's kit."""
+    """A timing of a device's kit, in the product."""
 
     of: DeviceProblem
     arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)]
@@ -171,7 +171,7 @@ class KeptOnDevice(KeptRow):
 
 
 class KeptKit(_Line):
-    """What a product keeps of a kit."""
+    """A kit's results in the product."""
 
     kit: _Id
     machine: SerializeAsAny[KitMachine]
@@ -181,16 +181,16 @@ class KeptKit(_Line):
 
 @dataclass(frozen=True)
 class KitLines:
-    """A file of results, line by line."""
+    """The lines of a file of results."""
 
     head: KitHead
-    machines: Sequence[KitMachine]  # each time it was started
+    machines: Sequence[KitMachine]  # one for each start of the kit
     rows: Sequence[KitRow]
-    end: object  # the number of rows, as the last line says it
+    end: object  # the number of rows, from the last line
 
 
 def read(lines: Sequence[Mapping[str, object]], origin: str) -> KitLines:
-    """Raises SpecError, naming the line, unless each is one that a kit writes."""
+    """The lines of a file, by kind. Raises SpecError, naming the line, if one does not fit its schema."""
     device = "arch" not in _inside(lines[0], "machine")
     machines: list[KitMachine] = []
     rows: list[KitRow] = []
@@ -218,7 +218,7 @@ def _machine(given: Mapping[str, object], where: str, device: bool) -> KitMachin
 
 
 def kept(kit: Mapping[str, object], origin: str, device: bool) -> KeptKit:
-    """What a product keeps of a kit. device: of a product for one. Raises SpecError."""
+    """A kit's results, from the product's file. device: as in KitProduct. Raises SpecError for an invalid one."""
     rows = kit.get("rows")
     if isinstance(rows, list):
         schema = KeptOnDevice if device else KeptOnBoard

@@ -1,4 +1,4 @@
-"""The steps of a processor's kit: controls, what is verified, what is timed."""
+"""The steps of a CPU kit: controls, verifications, timings."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from tensorop.kits.processor import ProcessorProduct
 
 ROUNDS, WARM_NS, MIN_NS, MAX_NS = 15, 2_000_000, 1_000_000, 1_000_000_000
-HALVES = 1 << 16  # elements of an output up to which timed calls alternate between two sets of operands
-_ONE_VLEN = "vlens"  # what a control needs that shows its fault at some VLENs alone
+HALVES = 1 << 16  # elements of an output; up to this size, timed calls alternate between two sets of operands
+_ONE_VLEN = "vlens"  # the need of a control that fails only at some VLENs
 
 
 def wanted_controls(held: ProcessorProduct) -> list[tuple[Control, str]]:
-    """The controls of its kits, each with a dtype."""
+    """The controls of a product's kits, each with a dtype."""
     found = controls.controls(held.operator)
     return [
         (control, w.dtype)
@@ -48,7 +48,7 @@ def wanted_controls(held: ProcessorProduct) -> list[tuple[Control, str]]:
 
 
 def steps(held: ProcessorProduct, request: KitRequest, seed: Seed) -> list[Step]:
-    """In the order in which they are done: what cannot be refused or verified is not timed."""
+    """The steps in order: controls, verifications, timings."""
     found = [step for w in held.winners for step in _of_dtype(held, w, request, seed)]
     return sorted(found, key=lambda step: step.kind)
 
@@ -84,7 +84,7 @@ def _tiles(held: ProcessorProduct, dtype: str, variant: Any) -> dict[int, dict[s
 
 
 def _checked(reference: Contract, cases: Sequence[Case], seed: Seed, *path: int) -> list[Planned]:
-    """The calls of a grid, one of them made again with other numbers in one place. path: of the seed's streams."""
+    """The calls of a grid; some are repeated with one element of each input changed. path: of the seed's streams."""
 
     def made(place: int, of: Case) -> Call:
         return reference.call(of.problem, seed.stream(*path, place), of.distribution, of.placement, start=of.start)
@@ -95,7 +95,7 @@ def _checked(reference: Contract, cases: Sequence[Case], seed: Seed, *path: int)
 
 
 def _control_cases(held: ProcessorProduct, dtype: str, seed: Seed) -> list[Planned]:
-    """What every control of a dtype is called with: a quick grid, then one timing."""
+    """The cases of every control of a dtype: a quick grid, then one timing."""
     operator, reference = held.operator, held.operator.reference
     cases = _checked(reference, reference.quick_grid(dtype, reference.CONTROL_TILE, seed.stream(2)), seed, 3)
     shape = operator.shapes.named(operator.shapes.of(reference.CONTROL_SHAPE))
@@ -107,7 +107,10 @@ def _control_cases(held: ProcessorProduct, dtype: str, seed: Seed) -> list[Plann
 
 
 def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], count: int) -> list[Probe]:
-    """Shapes in the usual layout, and probes: at random, and where what kits measured leaves the choice open."""
+    """The shapes in the usual layout, and probes.
+
+    Some probes are random; after a kit, others are problems at which the kits' results leave the choice open.
+    """
     operator, platform = held.operator, held.platform
     own = [problems.of(operator, w.dtype, shape) for shape in shapes or operator.suites[operator.usual]]
     asked = [problem for problem in own if chosen_for(operator, problem)] or own
@@ -115,7 +118,7 @@ def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], 
         return [Probe(problem) for problem in asked]
     kits = held.kept()
     known_at: dict[int, Any] = {}
-    if kits:  # the next one is for the last one's board
+    if kits:  # the next kit is for the board of the last one
         board = kits[-1].machine
         vlen = board.vlen if isinstance(board, BoardMachine) else 0
         same = [kit for kit in kits if held.board_of(kit.machine) == held.board_of(board)]

@@ -110,9 +110,8 @@ class Loops(Expressions):
                 again_known = again = True
             if not again:
                 return exits
-            self.asked, self.together, self.state_counts, self.divided = (
-                asked  # drops the records of a pass with wrong assumptions
-            )
+            # The records of a pass with wrong assumptions are dropped.
+            self.asked, self.together, self.state_counts, self.divided = asked
         raise Refusal(Guard.BOUNDS, "a loop changes its counters in ways that nothing is known of", node)
 
     def _asked(self) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int]:

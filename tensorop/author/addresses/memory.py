@@ -36,9 +36,8 @@ class Memory(Knowledge):
             return
         offset, counts = at.offset or ZERO, tuple(count for count, _ in places)
         try:
-            under = (
-                self._with(state, [count - ONE for count in counts]) if some else state
-            )  # a copy: the access may write nothing
+            # A copy if counts may be 0, since such an access writes nothing.
+            under = self._with(state, [count - ONE for count in counts]) if some else state
             self._reach_once(under, at, places, writes)
         except Refusal:  # each value of a choice alone may pass
             self.by_choice += 1

@@ -38,9 +38,8 @@ _PLACES = frozenset([
 ])  # fmt: skip
 _ECHOES = frozenset(["input", "inputs", "ctx", "context", "request", "body", "url", "headers", "instance", "schema"])
 _CODES = frozenset(["code", "type", "errortype", "status"])
-_NOWHERE = frozenset(
-    ["body", "query", "request", "json", "root", "none", "null"]
-)  # parts of a place that name no option
+# Parts of a place that name no option.
+_NOWHERE = frozenset(["body", "query", "request", "json", "root", "none", "null"])
 
 _PLACE_IN_TEXT = re.compile(r"['\"]loc['\"]\s*:\s*[(\[]([^)\]]{0,300})[)\]]")  # a Python repr of pydantic's errors
 _QUOTED = re.compile(r"['\"]messages['\"]\s*:")
