@@ -153,9 +153,9 @@ class Job:
 
     @staticmethod
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
-        """The default dtypes: f32 and f64 if operator and platform both have them, or else all that both have.
+        """The default dtypes: f32 and f64, as far as operator and platform have them; without these, all in common.
 
-        Raises UsageError if they have none in common.
+        Raises UsageError if they have no dtype in common.
         """
         both = tuple(dtype for dtype in platform.dtypes if dtype in operator.dtypes)
         if not both:

@@ -1,8 +1,8 @@
-"""What a platform's file may hand to compilers, emulators and baselines: words of lists, none of which names a file.
+"""Lists of the flags, variables and values that a platform file may pass to compilers, emulators and baselines.
 
-A platform may come with a product of somebody else's, or with a folder of plug-ins. Compilers load libraries
-(`-fplugin`, `-mllvm -load`), write where they are told (`-o`) and read what they are told (`@file`, `-include`); BLAS
-libraries load tools and write logs by their environment. So what is not in these lists is refused.
+A platform file may come from somebody else, with a product or a folder of plug-ins. Options of compilers can load
+libraries (`-fplugin`, `-mllvm -load`), write files (`-o`) and read files (`@file`, `-include`); environment variables
+make BLAS libraries load tools and write logs. So everything outside of these lists is refused; no entry names a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FLAGS = re.compile(
     r"|-falign-(?:functions|loops)=[0-9]+|-fno-builtin-[a-z0-9_]+|-ffp-contract=(?:off|on|fast)"
     r"|-W[a-z][a-z0-9-]*(?:=[0-9]+)?"
 )
-# LLVM's own options follow `-mllvm`; among those that are not here, some load libraries and some write files.
+# LLVM's options, after `-mllvm`. Some of those that are not listed load libraries or write files.
 _LLVM = re.compile(
     r"-enable-(?:misched|post-misched|unroll-and-jam|interleaved-mem-accesses|masked-interleaved-mem-accesses"
     r"|machine-outliner|loopinterchange|gvn-hoist|gvn-sink|cond-stores-vec|epilogue-vectorization)=(?:true|false)"
@@ -38,9 +38,9 @@ _LLVM = re.compile(
 )
 _TARGET = re.compile(r"([a-z][a-z0-9_]*)-linux-(?:musl|gnu(?:\.[0-9]{1,2}\.[0-9]{1,3})?)")
 _CPU = re.compile(_WORD)
-# e.g. rv64,v=true,vlen={vlen}: what QEMU's -cpu takes has no file names
+# e.g. rv64,v=true,vlen={vlen}; no property of QEMU's -cpu names a file
 _QEMU_CPU = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,={}+-]*")
-# How a baseline takes its kernels; nothing with which one loads, logs or writes.
+# Variables by which a baseline chooses its kernels; none makes it load, log or write.
 _VARIABLES = (
     "OPENBLAS_CORETYPE",
     "BLIS_ARCH_TYPE",
@@ -58,7 +58,7 @@ _HINT = "docs/how-to/describe-a-platform.md says what is, under compiler.flags"
 
 
 def compiler(arch: str, spec: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
-    """What is wrong with a `compiler:` section: keys static_target, static_cpu, shared_target, arch_flags, flags."""
+    """Faults of a `compiler:` section: keys static_target, static_cpu, shared_target, arch_flags, flags."""
     for key in ("static_target", "shared_target"):
         match = _TARGET.fullmatch(str(spec[key]))
         if match is None or match[1] != arch:
@@ -85,13 +85,13 @@ def _flags(flags: Sequence[str]) -> Iterator[str]:
 
 
 def qemu_cpu(text: str) -> Iterator[str]:
-    """What is wrong with a `qemu_cpu:`, empty for none."""
+    """Faults of a `qemu_cpu:`."""
     if text and not _QEMU_CPU.fullmatch(text):
         yield f"qemu_cpu: expected a core's name and its properties, got {text!r:.80}"
 
 
 def environment(variables: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with a baseline's environment."""
+    """Faults of a baseline's environment."""
     for name, value in variables.items():
         if name not in _VARIABLES:
             yield f"the variable {name!r:.80} is not admitted; expected one of {', '.join(_VARIABLES)}"
@@ -100,6 +100,6 @@ def environment(variables: Mapping[str, str]) -> Iterator[str]:
 
 
 def beside(name: str) -> Iterator[str]:
-    """What is wrong with the name of a file beside the one that names it."""
+    """Faults of a name of another file in the same folder."""
     if not _BESIDE.fullmatch(name):
         yield f"expected the name of a .yaml file beside this one, got {name!r:.80}"

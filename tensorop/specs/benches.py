@@ -1,4 +1,4 @@
-"""A comparison that `bench --format json` printed, or a product's bench.json or threads.json, read again."""
+"""Reads comparisons: output of `bench --format json`, or a product's bench.json or threads.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Interval = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 
 
 class _At(BaseModel):
-    """What a row and its figures at one VLEN have alike; all but `ours` by baseline, or by library with `ours`."""
+    """Keys that a row and its results at one VLEN share. Mappings are by baseline, or by library with `ours`."""
 
     model_config = ConfigDict(strict=True)
     ours: _Positive
@@ -32,7 +32,7 @@ class _At(BaseModel):
     empty_cycles: dict[str, _Number] = {}
 
     def _figures(self) -> dict[str, Any]:
-        """What the model's records for a row and for one VLEN have alike."""
+        """Fields that Row and AtVlen share."""
         ratios = {}
         for name, value in self.ratio.items():
             low, high = self.interval.get(name, (value, value))
@@ -48,7 +48,7 @@ class _At(BaseModel):
 
 
 class _Row(_At):
-    """An older row has no `dims`, but each of them as a key of its own, an integer."""
+    """A row. Older files have no `dims`; there each dimension is a key of the row."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     op: str
@@ -123,8 +123,10 @@ class _Bench(BaseModel):
 
 
 def read(path: Path, hint: str = _HINT) -> tuple[Bench, ...]:
-    """The comparison in a file, or those at each number of threads. Raises UsageError with file, place and what was
-    expected."""
+    """The comparison in a file, or one for each number of threads.
+
+    Raises UsageError with file, place and the expected value.
+    """
     try:
         data = jsontext.loads(files.text(path, files.JSON))
     except SpecError as error:
@@ -135,7 +137,7 @@ def read(path: Path, hint: str = _HINT) -> tuple[Bench, ...]:
 
 
 def parse(data: Any, origin: str, hint: str = _HINT) -> tuple[Bench, ...]:
-    """The comparisons of a JSON value. origin: what errors call it. Raises UsageError."""
+    """The comparisons in a JSON value. Raises UsageError. origin: its name in errors"""
     if not isinstance(data, dict):
         raise UsageError(
             f"{origin}: expected a JSON object with the result of a comparison, got {type(data).__name__}", hint=hint

@@ -1,7 +1,7 @@
-"""The `model:` section of a platform file: a core's pipeline, its units, what each instruction class costs, its caches.
+"""The `model:` section of a platform file: a core's pipeline, units, caches, and the costs of instruction classes.
 
-Every number is a constant with its source. One that no source gives is `assumed: true` with `low` and `high`: the
-modelled cycles are then computed for several choices inside those ranges too (see board_scenarios).
+Every number is a constant with its source. A constant without a source is `assumed: true` and has `low` and `high`;
+modelled cycles are then also computed for several choices within these ranges (see board_scenarios).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ VECTOR_CLASSES = (
     "vreduce", "vreduce_ordered", "vgather", "vslide", "vsplat", "vmask", "vmove", "vunknown",
 )  # fmt: skip
 CLASSES = (*SCALAR_CLASSES, *VECTOR_CLASSES)
-CONTIGUOUS = ("vload", "vload_segment", "vstore", "vstore_segment")  # a misaligned address costs them more
+CONTIGUOUS = ("vload", "vload_segment", "vstore", "vstore_segment")  # a misaligned address takes extra cycles
 LMULS = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 EEWS = (8, 16, 32, 64)
-_MOST_WAITING = 64  # misses, stores
+_MOST_WAITING = 64  # outstanding misses; buffered stores
 
 
 class _Known(Record):
-    """A figure and where it comes from."""
+    """A constant's source, and its range if it is assumed."""
 
     source: str = Field(min_length=1)  # where the figure is from
     assumed: bool = False  # `true`: no source gives the figure, which lies between `low` and `high`
@@ -67,7 +67,7 @@ class Constant(_Known):
 
 
 class Cycles(_Known):
-    """How long a vector instruction keeps its unit busy, by LMUL, where DLEN = VLEN; else times VLEN / DLEN."""
+    """Cycles for which a vector instruction keeps its unit busy, by LMUL, for DLEN = VLEN; otherwise x VLEN / DLEN."""
 
     m1: float = Field(gt=0, strict=False)  # cycles at LMUL 1
     m2: float = Field(gt=0, strict=False)  # cycles at LMUL 2, not fewer
@@ -86,7 +86,7 @@ class Cycles(_Known):
         return self
 
     def at(self, lmul: int, eew: int, factor: float = 1.0) -> float:
-        """Cycles at an index of LMULS and of EEWS, for a factor out of the assumed range."""
+        """Cycles at an index of LMULS and one of EEWS. factor: from the assumed range"""
         names = LMULS[lmul:4] if lmul < 4 else (LMULS[lmul],)
         name = next(name for name in names if getattr(self, name) is not None)
         own = 1.0 if name.startswith("mf") else factor
@@ -94,14 +94,14 @@ class Cycles(_Known):
 
 
 class SecondUnit(Record):
-    """A second unit of an instruction class, and how long it holds that one."""
+    """A second unit of an instruction class, and its busy cycles."""
 
     unit: str  # a key of `units`
     cycles: Cycles | Constant  # cycles that the instruction holds it
 
 
 class PerVlen(Record):
-    """Cycles of a reduction at other VLENs than the one that its table was measured at."""
+    """Cycles of a reduction at VLENs other than that of its table."""
 
     vlen: int = Field(ge=64, le=4096)  # VLEN (bits) of the table
     # cycles more for each doubling of that VLEN; by default the cycles are proportional to VLEN
@@ -109,36 +109,36 @@ class PerVlen(Record):
     source: str = Field(min_length=1)  # where the numbers are from
 
     def at(self, cycles: float, vlen: int) -> float:
-        """Cycles at a VLEN (bits), out of the table's. A shorter one is not cheaper where each doubling adds."""
+        """Cycles at a VLEN (bits). cycles: from the table; with `doubling`, shorter VLENs take as many"""
         if self.doubling is None:
             return cycles * vlen / self.vlen
         return cycles + self.doubling * max(0.0, log2(vlen / self.vlen))
 
 
 class Cost(Record):
-    """One instruction class: its unit, how long it holds it, and when its result can be used."""
+    """An instruction class: its unit, busy cycles and latency."""
 
-    like: str | None = None  # another class, whose keys hold where they are absent here
+    like: str | None = None  # another class, from which missing keys are taken
     unit: str | None = None  # a key of `units`; null: none
-    # cycles that the unit is held: a constant for a scalar class, a table for a vector class
+    # cycles for which the unit is busy: a constant for a scalar class, a table for a vector class
     cycles: Cycles | Constant | None = None
-    latency: Constant | None = None  # cycles from issue to the use of the result; of a load, that hits level 1
-    forward: Constant | None = None  # latency that the addend of a following multiply-add sees, where it is shorter
+    latency: Constant | None = None  # cycles from issue to the use of the result; for a load that hits level 1
+    forward: Constant | None = None  # latency to the addend of a following multiply-add, if it is shorter
     slots: Cycles | Constant | None = None  # issue slots, 1 by default
     also: SecondUnit | None = None  # a second unit, with `unit` and `cycles`; in order only
     # table of further cycles of a contiguous vector access across `core.boundary`; by default `cycles` again
     misaligned: Cycles | None = None
-    # reductions: `vlen` (bits) of the table, and cycles more for each `doubling` of it, without which the cycles are
-    # proportional to VLEN; with `source`
+    # reductions: `vlen` (bits) of the table, and further cycles for each `doubling` of it (without it the cycles are
+    # proportional to VLEN); with `source`
     per_vlen: PerVlen | None = None
 
 
 class Tlb(Record):
-    """A TLB for data, 4 KiB pages."""
+    """A data TLB with pages of 4 KiB."""
 
     entries: int = Field(gt=0, le=8192)  # pages that it holds, `ways` x a power of two
     ways: int = Field(gt=0)  # associativity
-    miss: Constant  # cycles an access waits for a page that is not in it; for `tlb2` a walk of the tables
+    miss: Constant  # cycles for an access whose page is not in it; for `tlb2` a page-table walk
     source: str = Field(min_length=1)  # where the numbers are from
 
     @model_validator(mode="after")
@@ -160,26 +160,26 @@ class Prefetcher(Record):
 
 
 class MemoryModel(Record):
-    """What is beyond the core. l1 and l2 are the platform's `caches:` (see specs.inherit).
+    """The memory hierarchy. l1 and l2 come from the platform's `caches:` (see specs.inherit).
 
-    Latencies are cycles from load to use of a scalar integer load; other loads wait as much longer as in level 1.
-    Intervals are cycles between lines. A third level has no model of its own: the range of dram_latency spans it, and
-    published products of one core lay outside of what a modelled one gave.
+    Latencies are cycles from load to use for a scalar integer load; other loads take longer by the difference of their
+    latencies in level 1. Intervals are cycles between lines. A third level is not modelled: the range of dram_latency
+    covers it, since a model of it contradicted published measurements of a core.
     """
 
     l1: Cache
     l2: Cache
-    l2_latency: Constant  # cycles from load to use of an integer load that hits level 2
+    l2_latency: Constant  # cycles from load to use for an integer load that hits level 2
     l2_interval: Constant  # cycles between lines that arrive from level 2
-    dram_latency: Constant  # cycles from load to use of an integer load from beyond level 2
-    dram_interval: Constant  # cycles between lines that arrive from there
+    dram_latency: Constant  # cycles from load to use for an integer load that misses level 2
+    dram_interval: Constant  # cycles between lines that arrive from DRAM
     l2_write_interval: Constant | None = None  # cycles between lines written to level 2; by default none
-    dram_write_interval: Constant | None = None  # cycles that a written line keeps the bus; by default as one read
-    misses: Constant  # lines that the core waits for at once
-    store_buffer: Constant  # stores that wait for level 1 at once
-    drain: Constant  # cycles a store needs to leave the buffer into level 1
-    share: Constant | None = None  # part of level 2's ways that the measured core has to itself, up to 1
-    # whole lines stored in a row, after which further ones are not read first; 0: never
+    dram_write_interval: Constant | None = None  # cycles on the bus for a written line; by default as for reads
+    misses: Constant  # maximum number of outstanding line misses
+    store_buffer: Constant  # entries of the store buffer in front of level 1
+    drain: Constant  # cycles for a store to move from the buffer to level 1
+    share: Constant | None = None  # share of level 2's ways that the measured core uses alone, up to 1
+    # consecutive whole-line stores after which lines are no longer read first; 0: they always are
     write_streaming: int = Field(default=0, ge=0, le=64)
     tlb: Tlb  # the first TLB for data, see [tlb](#tlb-tlb2)
     tlb2: Tlb  # the second TLB for data
@@ -205,11 +205,11 @@ class MemoryModel(Record):
 
 
 class Vector(Record):
-    """VLENs the core exists with and the data path of each, in bits."""
+    """The VLENs with which the core exists, and its data path for each, in bits."""
 
-    vlen: tuple[int, ...] = Field(min_length=1, strict=False)  # list of VLENs (bits) that the core exists with
-    dlen: tuple[int, ...] = Field(min_length=1, strict=False)  # data path (bits) at each of them
-    vl_dependent: bool  # `true`: an instruction costs by vl; `false`: by VLEN, whatever vl is
+    vlen: tuple[int, ...] = Field(min_length=1, strict=False)  # VLENs (bits) with which the core exists
+    dlen: tuple[int, ...] = Field(min_length=1, strict=False)  # data path (bits) for each of them
+    vl_dependent: bool  # `true`: cycles depend on vl; `false`: they depend on VLEN only
     source: str = Field(min_length=1)  # where the numbers are from
 
     @model_validator(mode="after")
@@ -224,43 +224,45 @@ class Vector(Record):
 
 
 class CoreModel(Record):
-    """What the whole pipeline has. Switches are 1 or 0."""
+    """Properties of the whole pipeline. Switches are 1 or 0."""
 
     issue_width: Constant  # instructions a cycle
-    mispredict: Constant  # cycles lost by a branch guessed wrongly (a two-bit counter guesses)
-    taken_branch: Constant  # cycles lost by a taken branch guessed rightly
-    write_after_read: Constant  # cycles a vector load waits after the last reader of its destination
-    chained: Constant  # 1: registers of a group are ready one after the other; 0: all with the last
-    shared_ports: Constant  # 1: the units of `shared` are one port; 0: they are apart
-    # in order only; 1: a store issues before its data, which it awaits in the store buffer; 0: it waits at issue
+    mispredict: Constant  # cycles lost by a mispredicted branch (the predictor is a two-bit counter)
+    taken_branch: Constant  # cycles lost by a correctly predicted taken branch
+    write_after_read: Constant  # cycles for which a vector load waits after the last reader of its destination
+    chained: Constant  # 1: registers of a group become ready one by one; 0: all with the last
+    shared_ports: Constant  # 1: the units in `shared` are one port; 0: they are separate
+    # in order only; 1: a store issues before its data and waits in the store buffer; 0: it waits at issue
     late_store_data: Constant | None = None
     load_miss_stops: Constant | None = None  # in order only; 1: an integer load that misses level 1 stops issue
     fma_blocks_load: Constant | None = None  # cycles after a multiply-add in which no vector or FP load can issue
-    boundary: int = Field(ge=1, le=4096)  # bytes: a contiguous vector access across one takes longer (`misaligned`)
-    split: Constant | None = None  # cycles of each element in a vector access whose elements are misaligned
-    vector_queue: int = Field(ge=0, le=64)  # vector instructions that may wait while the scalar side goes on
+    # bytes: a contiguous vector access across a boundary takes longer (`misaligned`)
+    boundary: int = Field(ge=1, le=4096)
+    split: Constant | None = None  # cycles for each element of a vector access with misaligned elements
+    vector_queue: int = Field(ge=0, le=64)  # vector instructions that may wait while scalar instructions go on
     window: int = Field(default=0, ge=0, le=1024)  # out of order only: instructions in flight
 
 
 class BoardModel(Record):
     """A whole `model:` section."""
 
-    name: str  # name of the model; a child that changes a number is `NAME, after PARENT VERSION` by default
-    version: int = Field(ge=1)  # to be raised whenever a number changes
+    name: str  # name of the model; by default `NAME, after PARENT VERSION` in a child that changes a number
+    version: int = Field(ge=1)  # increase it whenever a number changes
     calibrated: bool  # whether the constants were fitted to a board
-    description: str  # the core, and where the numbers are from
+    description: str  # the core, and the sources of the numbers
     pipeline: Literal["inorder", "ooo"]  # `inorder`: issues in order; `ooo`: out of order
-    clock_ghz: Constant  # GHz, for figures that were published in time
+    clock_ghz: Constant  # GHz, for figures that were published as times
     vector: Vector  # vector lengths and data paths, see [vector](#vector)
     core: CoreModel  # the pipeline, see [core](#core)
-    units: dict[str, int] = Field(min_length=1)  # execution unit -> how many, at most 16
-    shared: tuple[str, str] | None = Field(default=None, strict=False)  # two units that `core.shared_ports` makes one
-    whole: tuple[str, ...] = Field(default=(), strict=False)  # units whose cycles no two instructions share
-    costs: dict[str, Cost]  # instruction class -> what it costs, see [costs](#costs)
+    units: dict[str, int] = Field(min_length=1)  # execution unit -> number of them; at most 16 units
+    # two units that `core.shared_ports` makes one port
+    shared: tuple[str, str] | None = Field(default=None, strict=False)
+    whole: tuple[str, ...] = Field(default=(), strict=False)  # units of which each cycle belongs to one instruction
+    costs: dict[str, Cost]  # instruction class -> its cost, see [costs](#costs)
     memory: MemoryModel  # caches, DRAM, TLBs and prefetchers, see [memory](#memory)
-    # name -> behaviour that no source settles, see [alternatives](#alternatives); null: not that of the parent
+    # name -> unsettled behaviour, see [alternatives](#alternatives); null: drops that of the parent
     alternatives: dict[str, Alternative] = Field(default_factory=dict)
-    indicative: dict[str, str] = Field(default_factory=dict)  # dtype -> why its intervals are too wide for a claim
+    indicative: dict[str, str] = Field(default_factory=dict)  # dtype -> reason why its intervals are too wide
 
     @model_validator(mode="after")
     def _check(self) -> BoardModel:
@@ -298,7 +300,7 @@ class BoardModel(Record):
         rule(not own.per_vlen or reduces, f"per_vlen is of vreduce and vreduce_ordered, got {name}")
 
     def cost(self, name: str) -> Cost:
-        """A class's cost with the fields of `like` filled in (one step: a `like` names a class without one)."""
+        """A class's cost with missing fields from `like`. A class named in `like` has no `like` itself."""
         cost = self.costs[name]
         if cost.like is None:
             return cost
@@ -308,12 +310,12 @@ class BoardModel(Record):
         return base.model_copy(update=own)
 
     def l2_ways(self) -> int:
-        """Ways of level 2 that the measured core has to itself."""
+        """Ways of level 2 that the measured core uses alone."""
         share = self.memory.share.value if self.memory.share else 1.0
         return max(1, round(self.memory.l2.ways * share))
 
     def dlen(self, vlen: int) -> int:
-        """Bits of data path at a VLEN; the nearest modelled ratio where this VLEN is not listed."""
+        """Width of the data path (bits) at a VLEN; for an unlisted VLEN by the ratio of the nearest one."""
         pairs = dict(zip(self.vector.vlen, self.vector.dlen, strict=True))
         if vlen in pairs:
             return pairs[vlen]
@@ -321,11 +323,11 @@ class BoardModel(Record):
         return max(vlen * pairs[nearest] // nearest, 1)
 
     def assumed(self) -> dict[str, Constant | Cycles]:
-        """The constants without a source, by dotted key, in file order."""
+        """Dotted key -> assumed constant, in file order."""
         return {key: item for key, item in _walk(self, "") if item.assumed}
 
     def unknowns(self) -> dict[str, tuple[str, ...]]:
-        """What is not known: group, or the constant's own key -> the keys that move with it."""
+        """Unknowns: group (or key of a constant without one) -> keys of its constants, which vary together."""
         groups: dict[str, list[str]] = {}
         for key, item in self.assumed().items():
             groups.setdefault(item.group or key, []).append(key)
@@ -344,5 +346,5 @@ def _walk(record: Any, prefix: str) -> Iterator[tuple[str, Constant | Cycles]]:
 
 
 def load(section: Mapping[str, object], origin: str) -> BoardModel:
-    """A `model:` section as a record; raises SpecError naming origin, key and the rule broken."""
+    """A `model:` section as a record. Raises SpecError with origin, key and the broken rule."""
     return yamlfile.validate(BoardModel, dict(section), origin)

@@ -1,7 +1,8 @@
-"""Behaviours of a core that its board model does not assume, and that would change what figures say.
+"""Alternatives of a board model: behaviours of the core that its best fit does not assume.
 
-A constant has a range; a behaviour is there or is not. One that no source settles is declared beside the model's own
-choice, which stays the best fit: figures are given under each alternative too, beside the interval and never in it.
+A constant has a range; a behaviour is either present or not. If no source settles a behaviour, the model declares it as
+an alternative to its own choice, which remains the best fit. Results are reported under each alternative too, but are
+not part of the interval.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from pydantic import Field
 
 from tensorop.specs.yamlfile import Record
 
-# Dotted keys of a model that an alternative can switch, to 1 or 0. No core is known whose FP or vector loads stop issue
-# when they miss, so there is no switch for that.
+# Dotted keys of a model that an alternative can set to 1 or 0. FP and vector loads that stop issue on a miss have no
+# switch: no such core is known.
 SWITCHES = (
     "core.load_miss_stops",
     "memory.l1_prefetch.present",
@@ -25,18 +26,18 @@ SWITCHES = (
 
 
 class Alternative(Record):
-    """One behaviour, or several together."""
+    """One behaviour, or several that occur together."""
 
-    meaning: str = Field(min_length=1)  # what the core then does
+    meaning: str = Field(min_length=1)  # the behaviour, in words
     change: dict[str, int] = Field(min_length=1)  # dotted key of the model (SWITCHES) -> 1 or 0
     for_: str = Field(alias="for", min_length=1)  # evidence for it
     against: str = Field(min_length=1)  # evidence against it
-    # micro-benchmarks that take other cycles under it than under the best fit
+    # micro-benchmarks whose cycles differ between the alternative and the best fit
     settled_by: tuple[str, ...] = Field(min_length=1, strict=False)
 
 
 def refused(name: str, alternative: Alternative, model: Any) -> str | None:
-    """The rule an alternative of a model (specs.board.BoardModel) breaks; None where it breaks none."""
+    """The rule that an alternative of a model (specs.board.BoardModel) breaks, or None."""
     if any(mark in name for mark in ".\n") or not name.strip():
         return f"the name of an alternative is words without a full stop, got {name!r}"
     for key, value in alternative.change.items():
@@ -52,8 +53,12 @@ def refused(name: str, alternative: Alternative, model: Any) -> str | None:
 
 
 def heirs(section: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """The alternatives a child's merged `model:` section keeps: its own, but for those it gave up (null), and its
-    parent's where it has what they change. changed: what the child's file has."""
+    """The alternatives of a child's merged `model:` section.
+
+    They are its own, except those set to null, and those of its parent if the child has the keys that they change.
+
+    changed: the section of the child's file
+    """
     own = changed.get("alternatives") or {}
     found = section.get("alternatives") or {}
     kept = {name: part for name, part in found.items() if part is not None and (name in own or _applies(part, section))}
@@ -71,9 +76,9 @@ def _applies(part: Mapping[str, Any], section: Mapping[str, Any]) -> bool:
 
 
 def switched(section: Mapping[str, Any], names: Iterable[str], source: str) -> dict[str, Any]:
-    """A `model:` section in which these alternatives are the best fit and no longer alternatives.
+    """A `model:` section in which these alternatives are part of the best fit.
 
-    source: what shows them.
+    source: evidence for them
     """
     out, left = dict(section), dict(section.get("alternatives") or {})
     for name in names:
@@ -84,6 +89,6 @@ def switched(section: Mapping[str, Any], names: Iterable[str], source: str) -> d
 
 
 def put(section: Mapping[str, Any], keys: Sequence[str], made: Any) -> dict[str, Any]:
-    """A copy with something else at a place, given key by key; parts that YAML shares stay shared no more."""
+    """A copy with `made` at the place `keys`. Mappings that YAML anchors share are copied too."""
     first, *rest = keys
     return {**section, first: put(section.get(first) or {}, rest, made) if rest else made}

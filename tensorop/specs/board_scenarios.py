@@ -1,4 +1,4 @@
-"""Choices of a board model's assumed constants: the best fit, corners of their ranges, each alone at either end."""
+"""Scenarios of a board model: choices of its assumed constants."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from tensorop.specs.board import BoardModel, Cycles
 
 
 def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...]:
-    """Choices of the assumed constants to model: dotted key -> value (for a table: factor). The first is the best fit.
+    """Scenarios to model: dotted key -> value (for a table: factor). The first one is the best fit.
 
-    best         the best fit alone
-    interval     and the corners of a two-level design in which each unknown is at either end equally often and
-                 all pairs are balanced (Hadamard), with all low and all high added
-    sensitivity  and each unknown alone at either end, in the order of `unknowns`
+    mode:
+    best         the best fit only
+    interval     also the corners of a two-level design in which each unknown is at either end equally often and all
+                 pairs are balanced (Hadamard), and the corners with all low and all high
+    sensitivity  also each unknown alone at either end, in the order of `unknowns`
     """
     items = model.assumed()
     best = {key: 1.0 if isinstance(item, Cycles) else item.value for key, item in items.items()}
@@ -39,18 +40,18 @@ def scenario_values(model: BoardModel, mode: str) -> tuple[dict[str, float], ...
 
 
 def alternative_values(model: BoardModel) -> dict[str, dict[str, float]]:
-    """Each alternative of the model by its name: the best fit with what it changes."""
+    """Alternative -> the best fit with its changes."""
     (best,) = scenario_values(model, "best")
     return {name: under(best, model, name) for name in model.alternatives}
 
 
 def under(values: Mapping[str, float], model: BoardModel, name: str) -> dict[str, float]:
-    """A choice of constants with what an alternative changes."""
+    """A choice of constants with the changes of an alternative."""
     return {**values, **{key: float(value) for key, value in model.alternatives[name].change.items()}}
 
 
 def _two_level(factors: int) -> list[tuple[int, ...]]:
-    """Rows of 0 and 1 for `factors` columns: full factorial to 3, Plackett-Burman 12 to 11, Sylvester above.
+    """Rows of 0 and 1 for `factors` columns: full factorial up to 3, Plackett-Burman 12 up to 11, Sylvester above.
 
     Columns are balanced and orthogonal. Plackett and Burman, Biometrika 33 (1946), gives the row for N = 12.
     """

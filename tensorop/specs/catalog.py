@@ -1,4 +1,4 @@
-"""Finds plug-ins by file name: the user's folders first, then the shipped ones."""
+"""Finds plug-ins by file name, first in the user's folders, then among the shipped ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.paths import plugin_dirs, plugin_roots
 
 SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
-_NOT_ONE = ("_", "calibration-")  # what may be beside plug-ins
+_NOT_ONE = ("_", "calibration-")  # prefixes of other files in these folders
 _MOST = 4096  # entries of a plug-in folder
-_LONGEST = 200  # bytes of a name, which with its suffix is still a file's
+_LONGEST = 200  # bytes of a name; with its suffix it must fit a file name
 _CALLED = {"primitives": "primitive set", "templates": "operator"}
 
 
@@ -25,7 +25,7 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
         there = [folder / one.name for one in itertools.islice(os.scandir(folder), _MOST + 1)]
         if len(there) > _MOST:
             raise SpecError(f"{folder}: expected a folder of plug-ins with at most {_MOST} files, got more")
-        named = [path for path in there if path.name.isprintable()]  # others are no names
+        named = [path for path in there if path.name.isprintable()]  # names must be printable
         if kind == "templates":
             found |= {path.name for path in named if (path / "operator.yaml").is_file()}
         else:
@@ -36,8 +36,10 @@ def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
 
 
 def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
-    """The file (or, for an operator, the folder) behind a name, that of a backend in a sub-package also where the
-    sub-package is absent. Raises UsageError with the nearest names."""
+    """The file of a plug-in; for an operator its folder. Raises UsageError with the nearest names.
+
+    For a backend in a sub-package it is the file's path even if the sub-package is absent.
+    """
     if "/" not in name and name not in ("", ".", "..") and name.isprintable() and len(name.encode()) <= _LONGEST:
         for folder in plugin_dirs(kind, plugins):
             path = folder / f"{name}{SUFFIX[kind]}"
@@ -53,14 +55,16 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
 
 
 def root(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path | None:
-    """The plug-in folder, as it was given, that a name is found in; None for a shipped one. Raises as `find`."""
+    """The plug-in folder (as given) that has the plug-in; None for a shipped one. Raises as `find`."""
     folder = find(kind, name, plugins).parent
     return next((root for root in plugin_roots(plugins) if root / kind == folder), None)
 
 
 def folders(plugins: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    """Plug-in folders as Python code gives them: one or several, texts or paths. Raises UsageError for what is no
-    folder."""
+    """Converts plug-in folders from Python code: one or several, texts or paths.
+
+    Raises UsageError for a path that is no folder.
+    """
     try:
         found = tuple(map(Path, [plugins] if isinstance(plugins, str | os.PathLike) else plugins))
     except TypeError:

@@ -1,9 +1,8 @@
-"""Files of others and those that users write with an editor, read: regular ones alone, so many bytes at most, and
-without waiting for anybody.
+"""Reads untrusted files and files of users: regular files only, up to a maximum size, without blocking.
 
-A FIFO that nobody writes to waits for ever, a device never ends, and a file can be larger than memory. Each of these is
-an OSError here, whose `strerror` says what was expected: whoever reads a file says so in the sentence it has for files
-that cannot be read. Of text, a byte-order mark is taken away, and UTF-16 is named.
+A FIFO without a writer blocks forever, a device has no end, and a file can be larger than memory. Here these raise
+OSError, whose `strerror` states the expected kind or size, so that callers can put it into their message. A byte-order
+mark is removed from text, and UTF-16 is an error of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from pathlib import Path
 
 from tensorop.errors import SpecError
 
-# Bytes of a file, by kind: many times as many as those that are known have.
+# Maximum size in bytes, by kind of file: a multiple of the largest known ones.
 TEXT = 4 << 20  # a template, C, Python of a plug-in, a recorded reply
-JSON = 32 << 20  # a manifest, a comparison, what kits measured
-LINES = 16 << 20  # winners, a kit's results, a recorded space unpacked
+JSON = 32 << 20  # a manifest, a comparison, results of kits
+LINES = 16 << 20  # winners, a kit's results, a decompressed recorded space
 JOURNAL = 512 << 20
-LINE = 16 << 20  # of a journal
+LINE = 16 << 20  # one line of a journal
 LIBRARY = 32 << 20
 
 _KINDS = (
@@ -36,14 +35,14 @@ _KINDS = (
 
 
 class Unfit(OSError):
-    """A file that is not read; as text it is its `strerror`."""
+    """A file that must not be read. Its text is its `strerror`."""
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 def opened(path: Path, most: int) -> io.FileIO:
-    """A regular file, open for reading, of `most` bytes or fewer now. Raises OSError."""
+    """Opens a regular file of at most `most` bytes for reading. Raises OSError."""
     _require(path, os.stat(path), most)
     file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     try:
@@ -55,7 +54,7 @@ def opened(path: Path, most: int) -> io.FileIO:
 
 
 def require(path: Path, most: int) -> None:
-    """Raises OSError for what is no regular file of `most` bytes or fewer."""
+    """Raises OSError unless this is a regular file of at most `most` bytes."""
     opened(path, most).close()
 
 
@@ -65,7 +64,7 @@ def read(path: Path, most: int) -> bytes:
         data = bytearray()
         while len(data) <= most and (piece := file.read(min(1 << 20, most + 1 - len(data)))):
             data += piece
-    if len(data) > most:  # it grew, or is one of /proc
+    if len(data) > most:  # it grew, or it is in /proc
         raise _larger(path, f"more than {most}", most)
     return bytes(data)
 
@@ -84,7 +83,7 @@ def require_narrow(path: Path, found: bytes) -> None:
 
 
 def text(path: Path, most: int) -> str:
-    """A file's text without a byte-order mark, each line's end as `\\n`. Raises SpecError."""
+    """A file's text without a byte-order mark, with line ends as `\\n`. Raises SpecError."""
     try:
         found = plain(path, most).decode("utf-8")
     except OSError as error:
@@ -95,8 +94,10 @@ def text(path: Path, most: int) -> str:
 
 
 def unpacked(data: bytes, most: int) -> bytes:
-    """What gzip packed. Raises OSError, EOFError, zlib.error for what is none, ValueError for more than `most`
-    bytes."""
+    """Decompresses gzip data. Raises OSError, EOFError or zlib.error for invalid data.
+
+    Raises ValueError for more than `most` bytes.
+    """
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         out = file.read(most + 1)
     if len(out) > most:

@@ -1,6 +1,6 @@
-"""Texts with a YAML head between two `---` lines.
+"""Reads texts with a YAML head between two `---` lines.
 
-Such a text may be a stranger's: the head is short, has no anchors, and its keys are held against a schema.
+Such texts are untrusted: the head is short, has no anchors, and must match a schema.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_HEAD = 8192
 
 
 class TemplateHead(Record):
-    """What a template says of itself before its body."""
+    """The head of a template."""
 
     strategy: str = Field(min_length=1, max_length=1000)
     reads: dict[str, str] = Field(default_factory=dict)
@@ -31,7 +31,7 @@ class TemplateHead(Record):
 
 
 def template(text: str, origin: str) -> tuple[TemplateHead, str]:
-    """The head of a template's text, and what follows it. Raises SpecError naming origin, key and what was expected."""
+    """The head of a template's text, and its body. Raises SpecError with origin, key and the expected value."""
     lines = text.replace("\r\n", "\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
     lines = lines[first:]

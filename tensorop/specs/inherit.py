@@ -1,4 +1,4 @@
-"""The board model of a platform: each file's `model:` over its parent's, key by key, with the platform's `caches:`."""
+"""Resolves a platform's board model: merges `model:` sections over those of parents, and adds the `caches:`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tensorop.specs import admitted, yamlfile
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_alternative import heirs
 
-_WHOLE = ("value", "m1", "like")  # a number goes with its source and range, and `like` stands for a class's other keys
+_WHOLE = ("value", "m1", "like")  # mappings with one of these keys are replaced whole
+# keys that change no modelled cycles
 _LABELS = (
     "name",
     "version",
@@ -26,14 +27,14 @@ _LABELS = (
     "shared_by",
     "alternatives",
     "indicative",
-)  # what bends no figure
-MODELLED = 2  # levels that native/plugin/memory.c has; what is beyond is one latency and one interval
+)
+MODELLED = 2  # cache levels in native/plugin/memory.c; farther memory is one latency and one interval
 _SIZES = tuple(f"l{number + 1}" for number in range(MODELLED))
 
 
 @dataclass(frozen=True)
 class PlatformFile:
-    """One file of a platform's line: its name, its path, what it says."""
+    """A platform file, or that of one of its ancestors."""
 
     name: str
     path: Path
@@ -41,7 +42,7 @@ class PlatformFile:
 
 
 class _Caches(BaseModel):
-    """`caches:` of a file: the levels from the core outwards, the one place of their sizes."""
+    """A file's `caches:`, from the core outwards."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
@@ -49,7 +50,7 @@ class _Caches(BaseModel):
 
 
 class _Modelled(BaseModel):
-    """So that a broken rule is named by the file's own keys."""
+    """A wrapper for validation, so that errors have the file's own keys."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +58,7 @@ class _Modelled(BaseModel):
 
 
 def levels_of(data: dict[str, object], path: Path) -> tuple[Cache, ...]:
-    """The levels that a file names, the innermost first. Raises SpecError naming the file and the key."""
+    """A file's cache levels, innermost first. Raises SpecError with file and key."""
     given = data["caches"]
     if not isinstance(given, list):
         raise SpecError(
@@ -68,7 +69,7 @@ def levels_of(data: dict[str, object], path: Path) -> tuple[Cache, ...]:
 
 
 def _modelled(levels: Sequence[Cache], path: Path) -> tuple[Cache, ...]:
-    """The levels that a board model simulates. Raises SpecError where the simulation could not index them."""
+    """The cache levels that a board model simulates. Raises SpecError if it cannot index them."""
     if len(levels) < MODELLED:
         raise SpecError(
             f"{path}: key 'caches': expected at least {MODELLED} levels, which the board model needs, got {len(levels)}"
@@ -84,11 +85,11 @@ def _modelled(levels: Sequence[Cache], path: Path) -> tuple[Cache, ...]:
 
 
 def resolve(files: Sequence[PlatformFile]) -> dict[str, object] | None:
-    """The whole `model:` section of the last file, the root first; None where no file has one.
+    """The complete `model:` section of the last file; None if no file has one. files: the root first
 
-    A child that says `complete: true` takes nothing of its parent's. One that changes a number is a model of its own:
-    `NAME, after PARENT 4` where it gives no name, and not calibrated. Levels of `caches:` are in it as memory.l1
-    and memory.l2. Raises SpecError with file, key and what was expected.
+    A section with `complete: true` inherits nothing. One that changes a number is a model of its own: it is not
+    calibrated, and its default name is `NAME, after PARENT 4`. The levels of `caches:` become memory.l1 and memory.l2.
+    Raises SpecError with file, key and the expected value.
     """
     section: dict[str, object] | None = None
     levels: tuple[Cache, ...] = ()
@@ -113,7 +114,7 @@ def resolve(files: Sequence[PlatformFile]) -> dict[str, object] | None:
 
 
 def without_sizes(section: Mapping[str, object]) -> dict[str, object]:
-    """A resolved section as a file may say it, beside `caches:`."""
+    """A resolved section in the form for a file with `caches:`."""
     memory: Any = section["memory"]
     return {**section, "memory": {key: value for key, value in memory.items() if key not in _SIZES}}
 
@@ -148,7 +149,7 @@ def _heir(
 def _own_name(
     platform: str, changed: Mapping[str, object], made: Mapping[str, object], parent: Mapping[str, object]
 ) -> dict[str, object]:
-    """Name, version and description of a child's model, where it is not its parent's."""
+    """Name, version and description of a child's model, if it differs from its parent's."""
     changes = tuple(_changes(made, parent))
     if not changes:
         return {"version": 1} if "name" in changed and "version" not in changed else {}
@@ -178,7 +179,7 @@ def _over(child: Mapping[str, object], parent: Mapping[str, object], where: str)
 
 
 def _changes(made: Any, parent: Any, prefix: str = "") -> Iterator[str]:
-    """Dotted keys of what differs but for labels, a constant as one."""
+    """Dotted keys of differing constants and other values, without labels."""
     if not isinstance(made, Mapping) or not isinstance(parent, Mapping):
         if made != parent:
             yield prefix

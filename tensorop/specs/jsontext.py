@@ -1,4 +1,4 @@
-"""JSON of others to plain data: nothing in it raises anything but ValueError, and every number is finite."""
+"""Parses untrusted JSON to plain data. All faults raise ValueError, and all numbers are finite."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 from typing import Any
 
 MAX_INTEGER = 1 << 63
-MAX_VALUES = 1_000_000  # of one text, whose marks are counted before it is read
+MAX_VALUES = 1_000_000  # in one text; estimated by its punctuation before parsing
 
 
 def loads(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError for what is none, is nested too deeply, has a number that is not
-    finite or beyond 64 bits, or too many values."""
+    """The value of a JSON text.
+
+    Raises ValueError for invalid JSON, deep nesting, numbers beyond 64 bits or not finite, and too many values.
+    """
     require_few(text)
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_real, parse_int=_integer)
@@ -21,13 +23,13 @@ def loads(text: str | bytes) -> Any:
 
 
 def require_few(text: str | bytes) -> None:
-    """Raises ValueError for JSON of too many values."""
+    """Raises ValueError for JSON with too many values."""
     if len(text) > MAX_VALUES and values(text) > MAX_VALUES:
         raise ValueError(f"JSON of more than {MAX_VALUES} values")
 
 
 def values(text: str | bytes) -> int:
-    """The most values that a JSON text can have, by its marks: what it takes in memory is known before it is read."""
+    """An upper bound of the values in a JSON text, from its punctuation; it bounds memory before parsing."""
     marks: Any = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     return 1 + sum(map(text.count, marks))
 

@@ -1,4 +1,4 @@
-"""What is in plug-in folders and is not used as it may be meant: named, so that nothing is ignored in silence."""
+"""Finds files in plug-in folders that are not used, so that no file is ignored without a remark."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tensorop import paths
 from tensorop.specs import catalog
 from tensorop.specs.operators import KERNELS, TEMPLATE_SUFFIX
 
-MOST = 12  # remarks; further ones are counted
+MOST = 12  # remarks; further ones are only counted
 FILES = {kind: suffix for kind, suffix in catalog.SUFFIX.items() if suffix}
-_BESIDE = {"platforms": ("published", "winners")}  # folders that belong there
+_BESIDE = {"platforms": ("published", "winners")}  # folders that may be there
 _PAPERS = (".md", ".txt", ".rst")
 
 
 def remarks(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """A sentence for each file or folder that nothing reads, and for each that takes another's place."""
+    """A sentence for each file or folder that is not used, and for each template that replaces a shipped one."""
     roots = paths.plugin_roots(plugins)
     found = [remark for number, root in enumerate(roots) for remark in _of(root, roots[:number])]
     more = [f"{len(found) - MOST} more of the kind"] if len(found) > MOST else []
@@ -73,7 +73,7 @@ def _template(folder: Path, before: tuple[Path, ...]) -> Iterator[str]:
 
 
 def _entries(folder: Path) -> Iterator[Path]:
-    """What a user may have meant: no hidden files, caches, papers, nor names that begin with `_`."""
+    """Entries of a folder without hidden files, documents, and names that start with `_`."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             name = path.name

@@ -34,12 +34,12 @@ class _Published(File):
 
 
 def folder(arch: str) -> Path:
-    """The folder of an architecture's benchmarks, whether or not it has any."""
+    """The folder of an architecture's benchmarks; it may not exist."""
     return paths.native_dir() / "microbench" / arch
 
 
 def benchmarks(arch: str) -> tuple[Benchmark, ...]:
-    """An architecture's benchmarks in file order; () when it has none. Raises SpecError for a broken file."""
+    """An architecture's benchmarks in file order; () if it has none. Raises SpecError for a broken file."""
     path = folder(arch) / "bench.yaml"
     if not path.is_file():
         return ()
@@ -52,7 +52,7 @@ def benchmarks(arch: str) -> tuple[Benchmark, ...]:
 
 
 def published(model: str, plugins: tuple[Path, ...] = ()) -> tuple[MicrobenchPoint, ...]:
-    """The points published of the core that a board model describes; () when there are none."""
+    """Published measurements of a board model's core; () if there are none."""
     found: list[MicrobenchPoint] = []
     for root in paths.plugin_dirs("platforms", plugins):
         for path in sorted((root / "published").glob("*.yaml")):

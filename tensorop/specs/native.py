@@ -1,4 +1,4 @@
-"""What the machine at hand is: its CPU flags and caches, and the platform that suits it best."""
+"""Reads this machine's CPU flags and caches, and finds the platform that suits it best."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SYSFS = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def cpu_flags(cpuinfo: Path = _CPUINFO) -> frozenset[str]:
-    """Names of what the CPU can do, as Linux prints them; the extensions of a RISC-V `isa` line one by one."""
+    """The CPU's flags in Linux's spelling; the extensions of a RISC-V `isa` line one by one."""
     try:
         text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -26,7 +26,7 @@ def cpu_flags(cpuinfo: Path = _CPUINFO) -> frozenset[str]:
 
 
 def flags_of(processor: Mapping[str, str]) -> frozenset[str]:
-    """The same of one processor's lines, key -> text."""
+    """The flags of one processor. processor: its lines of /proc/cpuinfo, key -> text"""
     words = [*processor.get("flags", "").split(), *processor.get("Features", "").split()]
     if isa := re.fullmatch(r"rv(?:32|64)(\S+)", processor.get("isa", "")):
         letters, *names = isa[1].split("_")
@@ -35,7 +35,7 @@ def flags_of(processor: Mapping[str, str]) -> frozenset[str]:
 
 
 def missing_flags(platform: Platform, flags: Collection[str] | None = None) -> tuple[str, ...]:
-    """What a platform requires and this CPU does not report; empty when kernels for it run here."""
+    """Required flags that this CPU lacks, or its architecture; empty if a platform's kernels run here."""
     if platform.arch != host_arch():
         return (platform.arch,)
     have = cpu_flags() if flags is None else flags
@@ -43,10 +43,10 @@ def missing_flags(platform: Platform, flags: Collection[str] | None = None) -> t
 
 
 def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Platform:
-    """The platform that asks most of a CPU and gets it; among equals the more general one.
+    """The platform whose required flags are the most that this CPU has; of several, the most general one.
 
-    One that counts on a VLEN beyond what its flags say is never chosen: no flag tells a RISC-V core's VLEN.
-    Raises UsageError when none fits.
+    Platforms with `fixed_vlen` are never chosen, since no flag gives a RISC-V core's VLEN. Raises UsageError if no
+    platform fits.
     """
     of_arch = (p for p in platforms if p.arch == arch and p.runner not in subpackages.BACKENDS)
     fitting = [p for p in of_arch if set(p.requires) <= set(flags) and p.fixed_vlen is None]
@@ -59,7 +59,7 @@ def best(platforms: Iterable[Platform], arch: str, flags: Collection[str]) -> Pl
 
 
 def caches(root: Path = _SYSFS) -> dict[str, dict[str, int]]:
-    """The first core's data caches from sysfs, level (l1) -> as in a platform file; empty where it does not tell."""
+    """The first core's data caches in sysfs: level (l1) -> keys as in a platform file; empty if unknown."""
     return levels(_fields(index) for index in sorted(root.glob("index*")))
 
 
@@ -71,7 +71,7 @@ def _fields(index: Path) -> dict[str, str]:
 
 
 def levels(indices: Iterable[Mapping[str, str]]) -> dict[str, dict[str, int]]:
-    """Data caches by level, of what sysfs says of each."""
+    """Data caches by level. indices: the files of each cache in sysfs, name -> text"""
     out = {}
     for fields in indices:
         if fields.get("type") == "Instruction" or not fields.get("level", "").isdigit():
@@ -80,19 +80,19 @@ def levels(indices: Iterable[Mapping[str, str]]) -> dict[str, dict[str, int]]:
         if size and line:
             ways = size_of(fields.get("ways_of_associativity", "")) or size // line  # 0: fully associative
             shared = _count(fields.get("shared_cpu_list", ""))
-            size -= size % (ways * line)  # a virtual machine may tell half a set
+            size -= size % (ways * line)  # a virtual machine may report a part of a set
             if size:
                 out[f"l{fields['level']}"] = {"size": size, "ways": ways, "line": line, "shared_by": shared}
     return out
 
 
 def size_of(text: str) -> int:
-    """'48K' in bytes; 0 for no number."""
+    """'48K' in bytes; 0 if it is no number."""
     number = text.rstrip("KMG")
     return int(number) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(text[-1:], 1) if number.isdigit() else 0
 
 
 def _count(cpus: str) -> int:
-    """How many CPUs '0-1,4' names."""
+    """The number of CPUs in a list such as '0-1,4'."""
     found = re.findall(r"(\d+)(?:-(\d+))?", cpus)
     return max(1, sum(int(last or first) - int(first) + 1 for first, last in found))

@@ -1,4 +1,4 @@
-"""The schema of templates/<op>/operator.yaml, and the loading of its reference.py by path."""
+"""The schema of templates/<op>/operator.yaml; loads it and its reference.py."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ restrict return short signed sizeof static struct switch typedef union unsigned 
 nullptr asm typeof alignas alignof constexpr static_assert thread_local
 """
 _C_WORDS = frozenset(_C_TEXT.split())
-_WORDS = frozenset((*keyword.kwlist, "min", "max", "true", "false", "none"))  # of expressions and templates
+_WORDS = frozenset((*keyword.kwlist, "min", "max", "true", "false", "none"))  # reserved in expressions and templates
 _NOT_IN_C = ("blocking.tunables", "parameters", "numbers", "costs.where")
 
-KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # of an operator's folder; their file names
+KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # subfolder of an operator's folder, and the suffix of its files
 
 
 def _expect(holds: object, key: str, expected: str, got: object = None) -> None:
@@ -105,8 +105,8 @@ class OperatorSpec(File):
         return Shapes(self.dims, self.attributes, self.shape, drawn, self.rules)
 
     def _check_names(self) -> None:
-        """No name means something else where it is read."""
-        kinds: dict[str, Iterable[str]] = {  # of a call and of a point the first four: each is one thing to them all
+        """Checks that each name has one meaning wherever it is used."""
+        kinds: dict[str, Iterable[str]] = {  # the first four are distinct, since calls and points mix them
             "dims": self.dims,
             "attributes": self.attributes,
             "blocking.tunables": self.blocking.tunables,
@@ -160,7 +160,7 @@ class OperatorSpec(File):
         _expect(once, "shape", f"each of {', '.join(dict.fromkeys(known))} once", self.shape)
 
     def _check_values(self) -> None:
-        """Number formats, and values of flags in layouts."""
+        """Checks number formats, and flags in layouts."""
         dtypes, formats = ", ".join(self.dtypes), ", ".join(NUMBERS)
         for name, operand in self.operands.items():
             key = f"operands.{name}.formats"
@@ -180,7 +180,7 @@ class OperatorSpec(File):
                 _expect(fits, f"{key}.{name}", ", ".join(known) or "a number", word)
 
     def _check_search(self) -> None:
-        """Stages, tunables, costs and what the direct template serves."""
+        """Checks stages, tunables, costs and `direct`."""
         ordered = self.stages == tuple(name for name in STAGES if name in self.stages)
         expected = f"{', '.join(NEEDED)} and any of {', '.join(STAGES[len(NEEDED) :])}, in this order"
         got = ", ".join(self.stages) or "none"
@@ -207,8 +207,8 @@ def _check_expression(key: str, text: str, known: Iterable[str]) -> None:
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
-    """An operator by name; raises UsageError for an unknown one, SpecError for a broken folder."""
-    folder = catalog.find("templates", name, plugins).absolute()  # tools are run elsewhere
+    """An operator by name. Raises UsageError for an unknown one, SpecError for a broken folder."""
+    folder = catalog.find("templates", name, plugins).absolute()  # tools run in other folders
     path = folder / "operator.yaml"
     spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
     if spec.name != name:
@@ -254,9 +254,9 @@ def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tupl
         raise SpecError(f"{path}: key '{key}': {error}") from None
 
 
-@lru_cache(maxsize=32)  # as long as its module, whose class it changes
+@lru_cache(maxsize=32)  # of the same size as that of _module, whose classes it changes
 def _contract(path: Path) -> type[Contract]:
-    """The class of a reference.py, once it has what a contract asks for."""
+    """The checked class of a reference.py."""
     own: type[Contract] = pymodule.derived(path, _module(path), Contract)
     for name in ("CONTROL_TILE", "CONTROL_SHAPE"):
         if not hasattr(own, name):
@@ -270,7 +270,7 @@ def _contract(path: Path) -> type[Contract]:
 def _agreed(
     folder: Path, reference: Contract, shapes: Shapes, problem: Problem, derived: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The names of the contract's features, once its answers on one problem agree with operator.yaml."""
+    """The names of the contract's features. Raises SpecError if its results contradict operator.yaml."""
     path, declared = folder / "reference.py", folder / "operator.yaml"
     _read(path, "CONTROL_SHAPE", shapes, [reference.CONTROL_SHAPE])
     for name in ("work", "traffic"):
@@ -305,7 +305,7 @@ def _answer(path: Path, method: str, ask: Callable[[], Any]) -> Any:
 
 
 def _shared(path: Path, spec: OperatorSpec, used: tuple[Path, ...]) -> dict[str, Path]:
-    """The templates of the operator it uses that it takes."""
+    """Name -> file of the templates in `kernels`, from the operator in `uses`."""
     files = (file for one in used for file in (one / KERNELS).glob(f"*{TEMPLATE_SUFFIX}"))
     there = {file.name.removesuffix(TEMPLATE_SUFFIX): file for file in files}
     if strange := [name for name in spec.kernels if name not in there]:
@@ -315,7 +315,7 @@ def _shared(path: Path, spec: OperatorSpec, used: tuple[Path, ...]) -> dict[str,
 
 
 def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
-    """Templates for an operator in plug-in folders that do not hold the operator itself; the first of a name counts."""
+    """Templates for an operator in plug-in folders without the operator itself; for equal names the first one."""
     found: dict[str, Path] = {}
     for root in paths.plugin_roots(plugins):
         folder = root / "templates" / name
@@ -326,7 +326,7 @@ def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
 
 
 def require_whole(operator: Operator) -> None:
-    """Raises SpecError where a file is absent without which no library of an operator is built or called."""
+    """Raises SpecError if a file is missing that every operator's library needs."""
     for name in ("adapter.c", "binding.py", "product/product.yaml"):
         if not (operator.folder / name).is_file():
             raise SpecError(f"{operator.folder / name}: the file is missing, and every operator needs it")
@@ -338,12 +338,12 @@ def require_whole(operator: Operator) -> None:
 
 
 def serves_devices(operator: Operator) -> bool:
-    """Whether its folder holds what products for devices are made of."""
+    """Whether the operator has products for GPUs."""
     return (operator.folder / "device").is_dir()
 
 
 def binding(operator: Operator, device: bool = False) -> ModuleType:
-    """The operator's binding.py, or that of its products for devices: how one is called from Python (tensorop.api)."""
+    """The operator's binding.py for Python (see tensorop.api). device: that of its products for GPUs"""
     return _module(operator.folder / ("device/binding.py" if device else "binding.py"))
 
 

@@ -1,4 +1,4 @@
-"""The answers of an operator's oracle, held against what operator.yaml says of its outputs."""
+"""Checks the results of an operator's oracle against the outputs in operator.yaml."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorop.model.problem import Problem
 
 
 def sound(path: Path, expected: Callable[..., Any]) -> Callable[..., Any]:
-    """The method `expected` of a reference.py, which raises SpecError for an answer that cannot be one."""
+    """Wraps the method `expected` of a reference.py: an invalid result raises SpecError."""
 
     def checked(self: Contract, problem: Problem, given: Call) -> Any:
         found = expected(self, problem, given)
@@ -28,7 +28,7 @@ def sound(path: Path, expected: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unsound(contract: Contract, problem: Problem, given: Call, found: Any) -> str:
-    """What is wrong with an answer of the oracle; empty where nothing is."""
+    """The fault of a result of the oracle; empty if it is valid."""
     outputs = {buffer.name: buffer.data.size for buffer in given.buffers if buffer.access in (Access.OUT, Access.INOUT)}
     if not isinstance(found, Mapping) or set(found) != set(outputs):
         got = ", ".join(map(str, found)) if isinstance(found, Mapping) else f"{found!r:.80}"

@@ -1,4 +1,4 @@
-"""The schema of platforms/*.yaml and the merge over `parent:`."""
+"""The schema of platforms/*.yaml, and the merge with `parent:`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tensorop.model.record import rule
 from tensorop.specs import admitted, catalog, inherit, native, primitives, yamlfile, yamltext
 from tensorop.specs.yamlfile import File
 
-MAX_VLEN = 1 << 16  # the longest that an instruction set in use allows
+MAX_VLEN = 1 << 16  # the largest of all instruction sets in use
 _Vlen = Annotated[int, Field(gt=0, le=MAX_VLEN)]
 
 
 def _choices(value: Any) -> Any:
-    """A plain mapping is the environment at every VLEN."""
+    """Converts a plain mapping, which is the environment for every VLEN."""
     return [{"environment": value}] if isinstance(value, dict) else value
 
 
@@ -30,38 +30,38 @@ class PlatformSpec(File):
     """A whole file, after the merge with its parents."""
 
     name: str  # the file's name without .yaml
-    parent: str | None = None  # the platform that missing keys come from
+    parent: str | None = None  # the platform from which missing keys are taken
     description: str  # one line for `tensorop platforms list`
     arch: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")  # `x86_64`, `riscv64` or `aarch64`
     primitives: tuple[str, ...] = Field(min_length=1, strict=False)  # primitive sets, preferred first
     registers: int = Field(gt=0, le=1 << 10)  # architectural vector registers
-    # memory streams that the prefetchers follow at once; by default those of the board model, without a model 32
+    # memory streams that the prefetchers follow at once; by default those of the board model, or else 32
     streams: int | None = Field(default=None, gt=0, le=1 << 10)
-    # vector lengths (bits) to tune for and to report; one entry where the width is fixed
+    # vector lengths (bits) of tuning and results; one entry for vectors of fixed width
     vlens: tuple[_Vlen, ...] = Field(min_length=1, max_length=16, strict=False)
-    # vector lengths (bits) to verify at, those of `vlens` included; by default the same as `vlens`
+    # vector lengths (bits) of verification, including those of `vlens`; by default `vlens`
     verify_vlens: tuple[_Vlen, ...] = Field(default=(), max_length=16, strict=False)
-    # vector length (bits) that kernels rely on and never exceed; without it they ask at run time
+    # vector length (bits) that kernels use, also on machines with a longer one; without it they read VLEN at run time
     fixed_vlen: int | None = Field(default=None, gt=0, le=MAX_VLEN)
-    # CPU flags that kernels need, as /proc/cpuinfo spells them: `[v, zba]`
+    # CPU flags that kernels need, in the spelling of /proc/cpuinfo: `[v, zba]`
     requires: tuple[str, ...] = Field(default=(), strict=False)
-    # lines of /proc/cpuinfo, each with a text that it contains on this core: `{uarch: "spacemit,x60"}`
+    # key in /proc/cpuinfo -> text that its value contains on this core: `{uarch: "spacemit,x60"}`
     identity: dict[str, str] = Field(default_factory=dict)
     compiler: Compiler  # how kernels, harness and library are compiled, see [compiler](#compiler)
     runner: str  # the backend: `native`, `qemu`, `cuda`, or one of your own
-    qemu_cpu: str = ""  # value of QEMU's -cpu, in which `{vlen}` stands for the vector length
+    qemu_cpu: str = ""  # value of QEMU's -cpu, with `{vlen}` in place of the vector length
     # data caches, the innermost first, see [caches](#caches)
     caches: tuple[Cache, ...] = Field(min_length=1, strict=False)
     # library to compare with -> environment, or a list of choices, see [baselines](#baselines)
     baselines: dict[
         str, Annotated[tuple[BaselineChoice, ...], BeforeValidator(_choices), Field(min_length=1, strict=False)]
     ] = Field(default_factory=dict)
-    # values in place of those of an operator or template: `{nr: [4, 8]}`
+    # values that replace those of operators and templates: `{nr: [4, 8]}`
     tunables: dict[str, Annotated[tuple[int | str, ...], Field(strict=False)]] = Field(default_factory=dict)
     device: dict[str, int | str] | None = None  # facts of a GPU, for platforms with `runner: cuda`
-    # the board model, see [model](#model); null: none, although a parent has one
+    # the board model, see [model](#model); null: none, even if a parent has one
     model: dict[str, object] | None = None
-    calibration: str | None = None  # a calibration-*.yaml beside this file, with fitted constants of the model
+    calibration: str | None = None  # name of a calibration-*.yaml in the same folder, with constants of the model
 
     @model_validator(mode="after")
     def _check(self) -> PlatformSpec:
@@ -85,12 +85,12 @@ class PlatformSpec(File):
 
 
 class ProbeSpec(File):
-    """A file whose contents are asked of this machine: everything it leaves out comes from the best platform here."""
+    """A file for the machine at hand: missing keys come from the best platform for it."""
 
     name: str
     description: str
     # `true`: missing keys come from the most capable platform that this CPU supports, and the caches from the kernel.
-    # Only `tunables`, `baselines` and `model` may stand beside it
+    # The only other keys are `tunables`, `baselines` and `model`
     probe: Literal[True]
     tunables: dict[str, object] = Field(default_factory=dict)
     baselines: dict[str, object] = Field(default_factory=dict)
@@ -98,11 +98,11 @@ class ProbeSpec(File):
 
 
 _PREFETCHERS = ("l1_prefetch", "l2_prefetch")
-_MERGED = ("compiler", "baselines", "tunables", "device")  # by key; everything else is replaced whole
+_MERGED = ("compiler", "baselines", "tunables", "device")  # these are merged key by key; others are replaced whole
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
-    """A platform by name; raises UsageError for an unknown one, SpecError for a broken file or a parent cycle."""
+    """A platform by name. Raises UsageError for an unknown one, SpecError for a broken file or a cycle of parents."""
     files = _files(name, plugins)
     merged, origin = _merged(files), files[0].path
     spec = yamlfile.validate(PlatformSpec, merged, str(origin))
@@ -127,7 +127,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
 
 
 def _whole(files: list[inherit.PlatformFile], board: dict[str, object] | None) -> str:
-    """A platform as one file that needs no other, where one of its files is a plug-in; "" where all ship."""
+    """A platform as one file without references; "" if all its files are shipped with tensorop."""
     if all(paths.shipped(file.path) for file in files):
         return ""
     whole = {key: value for key, value in _merged(files).items() if key not in ("parent", "calibration", "model")}
@@ -136,7 +136,7 @@ def _whole(files: list[inherit.PlatformFile], board: dict[str, object] | None) -
 
 
 def check_whole(text: str, name: str, origin: str) -> None:
-    """Raises SpecError unless a text is a platform of this name that asks for no other file."""
+    """Raises SpecError unless a text is a platform of this name without references to other files."""
     data = yamltext.parse(text, origin)
     if data.get("name") != name:
         raise SpecError(f"{origin}: key 'name': expected '{name}', got {data.get('name')!r}")
@@ -150,7 +150,7 @@ def check_whole(text: str, name: str, origin: str) -> None:
 
 
 def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
-    """A platform's own file, its parent's and so on to the root."""
+    """A platform's own file, its parent's, and so on up to the root."""
     files: list[inherit.PlatformFile] = []
     current: str | None = name
     origin = asker = catalog.find("platforms", name, plugins)
@@ -182,33 +182,33 @@ def _merged(files: list[inherit.PlatformFile]) -> dict[str, object]:
 
 
 def is_probed(name: str, plugins: tuple[Path, ...] = ()) -> bool:
-    """Whether a platform's file asks this machine."""
+    """Whether a platform's file has `probe: true`."""
     return "probe" in yamlfile.read(catalog.find("platforms", name, plugins))
 
 
 def whole(plugins: tuple[Path, ...] = ()) -> list[Platform]:
-    """All platforms whose files ask no machine."""
+    """All platforms without `probe: true`."""
     return [load(n, plugins) for n in catalog.names("platforms", plugins) if not is_probed(n, plugins)]
 
 
 def _probed(data: dict[str, object], path: Path, plugins: tuple[Path, ...]) -> dict[str, object]:
-    """A probing file as a child of the platform that suits this machine best."""
+    """A file with `probe: true`, as a child of the best platform for this machine."""
     yamlfile.validate(ProbeSpec, data, str(path))
     best = native.best(whole(plugins), host_arch(), native.cpu_flags())
     own = {key: value for key, value in data.items() if key != "probe"}
-    # the parent's board model is not this machine, which has a clock
+    # without the parent's board model, since this machine has a clock
     return {"parent": best.name, "runner": "native", "model": None, "caches": _seen(best), **own}
 
 
 def _seen(best: Platform) -> list[dict[str, object]]:
-    """This machine's caches; a level that its kernel does not tell is that of the platform which suits it best."""
+    """This machine's caches; levels that its kernel does not report come from the best platform."""
     here = native.caches()
     levels = sorted(here.keys() | best.caches.keys())
     return [{**(here.get(level) or dataclasses.asdict(best.caches[level]))} for level in levels]
 
 
 def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
-    """catalog.find, naming the file and key that ask for it."""
+    """catalog.find, with the file and key of the reference in its error."""
     try:
         return catalog.find(kind, name, plugins)
     except UsageError as error:
@@ -216,7 +216,7 @@ def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str
 
 
 def _under(child: dict[str, object], parent: dict[str, object]) -> dict[str, object]:
-    """A parent's values below what a child already has."""
+    """A child merged over a parent: the child's values take precedence."""
     out = dict(parent)
     for key, value in child.items():
         under = parent.get(key)
@@ -226,6 +226,6 @@ def _under(child: dict[str, object], parent: dict[str, object]) -> dict[str, obj
 
 
 def _followed(board: dict[str, object] | None) -> int:
-    """The streams that a model's prefetchers follow, of the one with the fewest; 32 where nothing is known of them."""
+    """The smallest number of streams of a model's prefetchers; 32 without any."""
     memory: Any = (board or {}).get("memory", {})
     return min((memory[level]["streams"] for level in _PREFETCHERS if level in memory), default=32)

@@ -1,4 +1,4 @@
-"""The schema of primitives/*.yaml, and the sets as platforms carry them."""
+"""The schema of primitives/*.yaml, and its conversion to PrimitiveSet."""
 
 from __future__ import annotations
 
@@ -21,38 +21,32 @@ from tensorop.specs import catalog, files, yamlfile
 from tensorop.specs.yamlfile import File, Record
 
 _HEADER = re.compile(r"[A-Za-z0-9_]+\.h")
-_NUMBERS = ("vl", "lanes", "count", "rows", "cols", "ldd", "lds", "lane")  # what a meaning may name beside arguments
+_NUMBERS = ("vl", "lanes", "count", "rows", "cols", "ldd", "lds", "lane")  # further names in a meaning
 
 _Setting = Annotated[int, Field(gt=0, le=1 << 10)]
 
 
 class Lanes(Record):
-    """agnostic: any vector length, asked at run time; fixed: `$vlen` is known when the kernel is written."""
+    """Expressions for the number of lanes."""
 
-    agnostic: str
-    fixed: str
+    agnostic: str  # for any vector length, which kernels read at run time
+    fixed: str  # for `$vlen` bits, known at build time
 
 
 class TypeSpec(Record):
-    """How a dtype looks in this set; `vars` are further `$names` for the C texts, by a setting's value where they
-    depend on one.
+    """A dtype in this set."""
 
-    storage, compute, accumulator: number formats of A and B as callers store them, as packing leaves them for the
-    kernel, and of C; by default the dtype itself. group: steps of k that one of the
-    compute type holds. element and vector are C's, compute_vector (by default `vector`) A's as kernels
-    read it, storage_vector (by default that) as it is stored.
-    """
-
-    element: str
-    vector: str
+    element: str  # C type of an element of C (accumulator)
+    vector: str  # C type of a vector of them
     predicate: str
     lanes: str | Lanes
-    storage: str | None = None
-    compute: str | None = None
-    accumulator: str | None = None
-    group: int = Field(default=1, ge=1, le=16)
-    compute_vector: str | None = None
-    storage_vector: str | None = None
+    storage: str | None = None  # number format of A and B in callers' memory; by default the dtype
+    compute: str | None = None  # number format of A and B in kernels, after packing; by default `storage`
+    accumulator: str | None = None  # number format of C; by default the dtype
+    group: int = Field(default=1, ge=1, le=16)  # steps of k in an element of the compute type
+    compute_vector: str | None = None  # C type of a vector of A in kernels; by default `vector`
+    storage_vector: str | None = None  # C type of a vector of A in callers' memory; by default `compute_vector`
+    # further `$names` in C texts: name -> text, or setting -> its value -> text
     vars: dict[str, str | dict[str, dict[int, str]]] = Field(default_factory=dict)
 
     def formats(self, dtype: str) -> Formats:
@@ -61,7 +55,7 @@ class TypeSpec(Record):
 
 
 class PrimitiveSpec(Record):
-    """One entry; an argument's name says its kind."""
+    """One primitive; the name of an argument determines its kind (model.primitive.ARGUMENTS)."""
 
     args: tuple[str, ...] = Field(default=(), strict=False)
     returns: Literal["vec", "compute", "storage", "half", "elem", "pred", "memory", "none"]
@@ -87,8 +81,7 @@ class CollectiveSpec(Record):
 
 
 class SetSpec(File):
-    """A whole file. It has primitives, which one thread speaks, or collectives, which a group of a device's threads
-    does."""
+    """A whole file. It has primitives, for one thread, or collectives, for a group of GPU threads."""
 
     name: str
     description: str
@@ -99,13 +92,13 @@ class SetSpec(File):
         default_factory=dict, max_length=4
     )
     masked: bool = True  # False: load_tail costs more than a load, so templates read padded panels with whole loads
-    broadcast: int = Field(default=1, ge=0, le=8)  # vector registers that a scalar factor of `fma` takes on its way
-    cost_source: str = ""  # the core whose cycles the primitives' `cost` hints are, and where they were read
+    broadcast: int = Field(default=1, ge=0, le=8)  # temporary vector registers for a scalar factor of `fma`
+    cost_source: str = ""  # the core of the primitives' `cost` hints (cycles), and their source
     types: dict[str, TypeSpec] = Field(min_length=1)
-    support: dict[str, str | list[str]] = Field(default_factory=dict)  # several texts: one after the other
+    support: dict[str, str | list[str]] = Field(default_factory=dict)  # a list is concatenated
     primitives: dict[str, PrimitiveSpec] = Field(default_factory=dict)
     collectives: dict[str, CollectiveSpec] = Field(default_factory=dict)
-    addresses: dict[str, Literal["uint32_t", "uint64_t"]] = Field(default_factory=dict)  # types whose numbers are such
+    addresses: dict[str, Literal["uint32_t", "uint64_t"]] = Field(default_factory=dict)  # types of addresses
 
     @model_validator(mode="after")
     def _check(self) -> SetSpec:
@@ -160,7 +153,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> SetSpec:
 
 @lru_cache(maxsize=64)
 def _read(path: Path, stamp: int) -> SetSpec:
-    """A search asks for its sets thousands of times; `stamp` tells a file that was edited."""
+    """Reads a set once, since a search loads its sets thousands of times. stamp: changes if the file was edited"""
     name = path.stem
     spec = yamlfile.validate(SetSpec, yamlfile.read(path), str(path))
     if spec.name != name:
@@ -169,7 +162,7 @@ def _read(path: Path, stamp: int) -> SetSpec:
 
 
 def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
-    """One set as platforms carry it."""
+    """A set as a record for platforms."""
     path, spec = catalog.find("primitives", name, plugins), load(name, plugins)
     return PrimitiveSet(
         **yamlfile.shared(spec, PrimitiveSet)

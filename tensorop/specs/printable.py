@@ -1,7 +1,7 @@
-"""Texts of others where people read them: nothing in them moves a cursor, turns a line round or hides.
+"""Makes untrusted texts safe to print: they cannot move the cursor, reverse a line or hide characters.
 
-Strategies, messages of compilers and endpoints, cards and file names may hold escape sequences of terminals and marks
-of direction, with which a line shows something else than it says.
+Strategies, messages of compilers and endpoints, cards and file names may contain terminal escape sequences and Unicode
+direction marks, so that a line looks different from its text.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ _KEPT = "\n\t"
 
 
 def printable(text: str) -> str:
-    """The text with every character that is not printed (of Unicode: controls, formats, halves of pairs, what has no
-    meaning) written as `\\x1b` or `\\u202e`; line ends and tabs stay."""
+    """The text with unprintable characters escaped as `\\x1b` or `\\u202e`; line ends and tabs stay.
+
+    Among them are Unicode's control and format characters, surrogates and unassigned code points.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in _KEPT else _escaped(c) for c in text)
 
 
 def one_line(text: str, most: int) -> str:
-    """At most so many characters of a text, printable and on one line."""
+    """The first `most` characters of a text, printable and on one line."""
     shown = printable(text[:most]).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(text) <= most else f"{shown}..."
 

@@ -1,4 +1,4 @@
-"""Python of plug-in folders: loaded by its path, and held against the contract that its class is derived from."""
+"""Loads Python plug-ins by path, and checks their class against its base class, the contract."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensorop.specs import files
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """The module of a file. Raises UsageError where something it imports is not installed, SpecError where it fails."""
+    """The module of a file. Raises UsageError if an import is not installed, SpecError if the file fails."""
     try:
         files.require(path, files.TEXT)
     except OSError as error:
@@ -26,7 +26,7 @@ def load(path: Path, name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise SpecError(f"{path} cannot be loaded as Python")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up there
+    sys.modules[name] = module  # dataclasses look up their module there
     try:
         spec.loader.exec_module(module)
     except ImportError as error:
@@ -38,7 +38,7 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 def derived(path: Path, module: ModuleType, base: Any) -> Any:
-    """The one class of a module that is derived from a contract. Raises SpecError."""
+    """The module's only class that is derived from `base`. Raises SpecError."""
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and kind.__module__ == module.__name__]
     own = [kind for kind in kinds if issubclass(kind, base)]
     if len(own) != 1:
@@ -47,7 +47,7 @@ def derived(path: Path, module: ModuleType, base: Any) -> Any:
 
 
 def check_methods(path: Path, kind: Any, base: Any, required: Collection[str]) -> None:
-    """Raises SpecError where a method cannot be called as the contract's. required: those it must have of its own."""
+    """Raises SpecError if a method cannot be called like the contract's. required: methods that it must define"""
     for name, wanted in inspect.getmembers(base, inspect.isroutine):
         inherited = inspect.getattr_static(kind, name) is inspect.getattr_static(base, name)
         if name.startswith("_") or (inherited and name not in required):
@@ -60,8 +60,10 @@ def check_methods(path: Path, kind: Any, base: Any, required: Collection[str]) -
 
 
 def name_faults(path: Path, kind: Any) -> None:
-    """From now on a method of the class that raises what is no error of ours raises SpecError, with file, line and
-    method."""
+    """Changes the methods of the class: exceptions other than our own errors become SpecError.
+
+    Its message has file, line and method.
+    """
     for name, method in list(vars(kind).items()):
         if inspect.isfunction(method):
             setattr(kind, name, _named(path, name, method))
@@ -87,7 +89,7 @@ def _line(path: Path, error: Exception) -> str:
 
 
 def _takes(found: Any, asked: inspect.Signature) -> bool:
-    """Whether a method can be called as it is asked to be."""
+    """Whether a method accepts calls with this signature."""
     own = inspect.signature(found).parameters
     shared = [name for name in own if name in asked.parameters]
     more = [one for name, one in own.items() if name not in asked.parameters and one.default is one.empty]

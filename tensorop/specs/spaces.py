@@ -1,4 +1,4 @@
-"""The schema of recorded spaces: their first line, and that of a point."""
+"""The schema of recorded spaces: the first line, and the lines of points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROW: TypeAdapter[Row] = TypeAdapter(Row)
 
 
 class SpaceHead(BaseModel):
-    """What a reader needs of the first line, which says more of where the space was recorded."""
+    """The required keys of the first line; it has further ones about the recording."""
 
     model_config = ConfigDict(strict=True)
     dimensions: dict[str, list[int | str]]
@@ -22,11 +22,11 @@ class SpaceHead(BaseModel):
 
 
 def head(data: dict[str, object], origin: str) -> SpaceHead:
-    """Raises SpecError with place, key and what was expected."""
+    """Checks the first line. Raises SpecError with place, key and the expected value."""
     return yamlfile.validate(SpaceHead, data, origin)
 
 
 def row(line: str) -> Row:
-    """Numbers of values, cost, spread. Raises ValueError, TypeError for what is none."""
+    """A point: indices of its values, cost, spread. Raises ValueError or TypeError for an invalid line."""
     *numbers, cost, spread = jsontext.loads(line)
     return _ROW.validate_python((numbers, cost, spread), strict=True)

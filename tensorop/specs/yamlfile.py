@@ -1,4 +1,4 @@
-"""Reads a YAML file and holds it against its schema."""
+"""Reads YAML files and validates them with schemas."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Record(BaseModel):
-    """What every part of a file is: it has the keys named here and no other, each of its own kind."""
+    """The base of all parts of files: unknown keys and other types are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class File(Record):
-    """What every whole file is."""
+    """The base of all whole files."""
 
     schema_: Literal[1] = Field(alias="schema")
 
 
 def shared(part: BaseModel, kind: type) -> dict[str, Any]:
-    """What a part of a file says under the names that fields of a record of the model have, as it stands there."""
+    """Values of a part of a file for those fields of a record that have the same names."""
     return {one.name: getattr(part, one.name) for one in fields(kind) if one.name in type(part).model_fields}
 
 
@@ -47,9 +47,9 @@ def read(path: Path) -> dict[str, object]:
     return parse(files.text(path, files.TEXT), str(path))
 
 
-_MOST = 20  # faults of a file that are named
+_MOST = 20  # faults of a file in one message
 _OF_LENGTH = ("too_short", "too_long")
-# What a schema's rule expects, in words of ours: by pydantic's name of the rule, with its numbers.
+# pydantic's name of a rule -> the expected value, for our messages.
 _EXPECTED = {
     "bool_type": "true or false",
     "dataclass_type": "keys with values",
@@ -80,13 +80,13 @@ _EXPECTED = {
 
 
 def validate(schema: type[M], data: dict[str, object], origin: str) -> M:
-    """Data as a schema's record; raises SpecError with file, key, what was expected and what stood there."""
+    """Validates data. Raises SpecError with file, key, expected and actual value."""
     try:
         return schema.model_validate(data)
     except ValidationError as error:
         found = error.errors()
         inner = {item["loc"][:end] for item in found for end in range(1, len(item["loc"]))}
-        # the fault of a list as a whole follows from the elements that were refused
+        # a list's length is wrong because of its refused elements
         faults = [item for item in found if item["type"] not in _OF_LENGTH or item["loc"] not in inner]
         lines = [_explain(schema, item, data, origin) for item in faults[:_MOST]]
         lines += [f"{origin}: {len(faults) - _MOST} faults more"] if len(faults) > _MOST else []
@@ -103,7 +103,7 @@ def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
         return f"{origin}: unknown key '{key}'; {hint}expected one of: {', '.join(sorted(known))}"
     if kind == "missing":
         return f"{origin}: missing key '{key}'"
-    if kind == "value_error":  # raised by a rule of ours
+    if kind == "value_error":  # from `rule`
         message = str(item["ctx"]["error"])
         return f"{origin}: {message}" if not item["loc"] else f"{origin}: key '{key}': {message}"
     expected = _EXPECTED.get(kind, f"what its schema says ({kind})").format(**item.get("ctx", {}))
@@ -111,7 +111,7 @@ def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
 
 
 def _path(loc: tuple[int | str, ...], data: Any) -> Iterator[str]:
-    """An error's place by the file's own keys: pydantic also names the alternatives of a union."""
+    """The place of an error in the file's own keys, without the alternatives of unions that pydantic adds."""
     for number, part in enumerate(loc):
         inside = (isinstance(data, dict) and part in data) or (isinstance(data, list) and isinstance(part, int))
         if inside:
@@ -121,7 +121,7 @@ def _path(loc: tuple[int | str, ...], data: Any) -> Iterator[str]:
 
 
 def _keys(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that a place may have: names of files' keys, so aliases count."""
+    """The legal keys at a place, as in files (by their alias)."""
     here: Any = schema
     for part in path:
         named = [of[str(part)].annotation for of in _fields(here) if str(part) in of]
