@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import plots, records
 from benchmarks.plots import Bar, Plot
-from benchmarks.records import Kit, Measured, OnGpu, Output, Points, Tuners, Unseen, UnseenShape
+from benchmarks.records import Interval, Kit, Measured, OnGpu, Output, Points, Tuners, Unseen, UnseenShape
 from tensorop.errors import TensoropError, UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Row, geomean
 
@@ -348,19 +348,19 @@ def points_section(one: Measured, points: Points) -> Section:
 
 
 def tuners_section(one: Measured, tuners: Tuners) -> Section:
-    heads = ["tuner", "times fewer than random", "ask and tell, ms", *tuners.spaces]
-    rows = []
+    means = []
     for row in tuners.rows:
-        over, ask = row.over.get(FEWER), row.ask_ms
-        cells = [f"`{row.tuner}`", f"{over.value:.2f} ({over.low:.2f} to {over.high:.2f})" if over else ""]
-        cells.append("" if ask is None else f"{ask:.1f}")
-        for space in tuners.spaces:
-            trials = row.trials[space][FEWER]
-            cells.append(f"{trials.value:.0f} ({trials.low:.0f} to {trials.high:.0f})")
-        rows.append(cells)
-    hard = ", ".join(tuners.hard[FEWER]) or "none"
-    note = f"- {tuners.seeds} searches of each space. The mean is over: {hard}."
-    return Section("\n\n".join([READ["tuners"], table(heads, rows), note]), {})
+        ask = "" if row.ask_ms is None else f"{row.ask_ms:.1f}"
+        means.append([f"`{row.tuner}`", spread(row.over.get(FEWER), ".2f"), ask])
+    each = [[space, *(spread(row.trials[space][FEWER], ".0f") for row in tuners.rows)] for space in tuners.spaces]
+    note = f"- {tuners.seeds} searches of each space. The mean is over: {', '.join(tuners.hard[FEWER]) or 'none'}."
+    parts = [READ["tuners"], table(["tuner", "times fewer than random, mean", "ask and tell, ms"], means)]
+    parts += [table(["recorded space", *(f"`{row.tuner}`, trials" for row in tuners.rows)], each), note]
+    return Section("\n\n".join(parts), {})
+
+
+def spread(found: Interval | None, form: str) -> str:
+    return f"{found.value:{form}} ({found.low:{form}} to {found.high:{form}})" if found else ""
 
 
 def gpu_cells(row: OnGpu) -> list[str]:
