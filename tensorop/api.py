@@ -1,4 +1,4 @@
-"""A finished product from Python, through cffi: NumPy arrays in and out; of a product for a device that device's."""
+"""Loads products into Python with cffi. Operands are NumPy arrays, or GPU arrays for GPU products."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tensorop.specs.printable import printable
 
 
 class Loaded:
-    """One operator's library, as its binding calls it: `lib` through cffi's `ffi`, with the dtypes it holds."""
+    """One operator's loaded library, for its binding: cffi's `ffi` and `lib`, and the library's dtypes."""
 
     def __init__(self, card: Card, library: Path, binding: ModuleType) -> None:
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
@@ -61,7 +61,7 @@ class Library:
         self.operators = dict(operators)
         self.dtypes: tuple[str, ...] = tuple(sorted({dtype for one in operators.values() for dtype in one.dtypes}))
         for name, loaded in operators.items():
-            setattr(self, name, bindings[name].bind(loaded))  # past __getattr__: no step on every call
+            setattr(self, name, bindings[name].bind(loaded))  # an attribute, so that calls skip __getattr__
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         raise AttributeError(f"this library computes {', '.join(self.__dict__['operators'])}, there is no '{name}'")
@@ -71,7 +71,7 @@ class Library:
 
     @property
     def threads(self) -> int:
-        """Threads a call may use."""
+        """The number of threads that a call may use."""
         return int(next(iter(self.operators.values())).lib.tensorop_get_num_threads())
 
     @threads.setter
@@ -93,7 +93,7 @@ int tensorop_get_num_threads(void);
 
 
 def _device(card: Card) -> bool:
-    """Whether a library is for a device beside the processor."""
+    """Whether a library is for a GPU."""
     return "device" in card["platform"]
 
 
@@ -142,7 +142,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
 
 
 _UNVERIFIED = "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"
-_Cards = dict[str, tuple[Card, Path]]  # by operator what is said of it, and its library
+_Cards = dict[str, tuple[Card, Path]]  # operator -> its card, and its library
 
 
 def _of_library(path: Path) -> _Cards:
@@ -151,7 +151,7 @@ def _of_library(path: Path) -> _Cards:
 
 
 def _doubts(card: Card, library: Path) -> Iterator[str]:
-    """What the user should know of a library before its code runs."""
+    """Warnings about a library before its code runs."""
     authors = {
         variant.get("author", AUTHOR) for dtype in card["dtypes"].values() for variant in dtype.get("variants", ())
     }
@@ -170,7 +170,7 @@ def _doubts(card: Card, library: Path) -> Iterator[str]:
 
 
 def _read(library: Path, operator: Operator, device: bool) -> bool:
-    """Whether the machine code of a library could be read here. Raises JobError where it is not that of a product."""
+    """Whether the library could be disassembled here. Raises JobError if its code must not be in a product."""
     try:
         objdump.objdump(offline=True)
     except MissingTool:

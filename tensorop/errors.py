@@ -1,16 +1,16 @@
-"""The errors a user can meet.
+"""The errors for users.
 
-    TensoropError            what happened, where, and the next step
+    TensoropError            a message and a hint for the next step
     |- UsageError            the request itself is wrong             exit status 2
-    |  |- UnknownName        nothing has the name that is given      exit status 2
+    |  |- UnknownName        nothing has the given name              exit status 2
     |  `- SpecError          a YAML file breaks its schema           exit status 2
     `- JobError              the request is fine, the job failed     exit status 1
-       |- Stopped           the user ended it before anything had passed      exit status 130
-       |- NoFigure        a call was too slow, or its clock too unsteady, for a figure
-       |- MissingTool        a compiler, emulator or library is absent
-       `- BoardError         a remote board is lost or is not what was declared
+       |- Stopped            the user stopped it before any trial passed   exit status 130
+       |- NoFigure           a call was too slow, or the clock too unsteady, to be measured
+       |- MissingTool        a compiler, emulator or library is missing
+       `- BoardError         a remote board is lost, or differs from its platform file
 
-A candidate that fails is no error: it is an `Outcome` of its trial (see `tensorop.model.trial`).
+A failing candidate is no error but an `Outcome` of its trial (see `tensorop.model.trial`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class UsageError(TensoropError):
 
 
 class UnknownName(UsageError):
-    """An unknown name. plugin: the plug-in that would have it, e.g. `templates/NAME`; None where none could."""
+    """An unknown name. plugin: path of the plug-in that would define it, e.g. `templates/NAME`, or None"""
 
     def __init__(self, message: str, *, hint: str | None = None, plugin: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -52,7 +52,7 @@ class SpecError(UsageError):
 
 
 class JobError(TensoropError):
-    """The request was understood and the job could not be done."""
+    """The request is valid, but the job failed."""
 
 
 class Stopped(JobError):
@@ -74,7 +74,7 @@ class BoardError(JobError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], plugin: str | None = None) -> UnknownName:
-    """The error for a name nobody knows: the nearest names first, then the whole list. plugin: see UnknownName."""
+    """The error for an unknown name; its hint has the nearest names, then all names. plugin: as in UnknownName"""
     names = sorted(known)
     by_case = {known.lower(): known for known in reversed(names)}
     near = [by_case[found] for found in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]

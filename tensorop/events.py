@@ -1,4 +1,4 @@
-"""What a run tells its caller while it works; the caller shows it, the run prints nothing."""
+"""Events of a run for its caller, which shows them; the run itself prints nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tensorop.search import loop
 class Phase:
     """A part of the pipeline begins."""
 
-    name: str  # of the part
-    detail: str = ""  # more about it
+    name: str  # name of the part
+    detail: str = ""  # further description
     seconds: float | None = None  # expected duration, if it is known
 
 
@@ -38,7 +38,7 @@ class Trying:
 
 @dataclass(frozen=True)
 class Done:
-    """The end of a run: the product and how it compares."""
+    """The end of a run, with the product and its comparison."""
 
     out: Path  # folder of the product
     library: Path | None  # the shared library; None: stopped before there was one

@@ -1,5 +1,7 @@
-"""The only reader of the environment. `VARIABLES` lists what it reads; the client of the `llm` author's endpoint reads
-`CLIENT` and proxies itself, which are read here to check them."""
+"""Reads the environment; no other module does. `VARIABLES` lists the variables that it uses.
+
+The client of the `llm` author's endpoint reads those in `CLIENT` and proxies itself; here they are read to check them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
-# By name, what a variable sets, and its default. The page docs/reference/environment.md is made of it.
+# Variable -> its meaning and default; docs/reference/environment.md is generated from it.
 VARIABLES = {
     "TENSOROP_CACHE": ("Folder for downloads and builds.", "`tensorop` in the user's cache folder (`~/.cache`)"),
     "TENSOROP_PLUGINS": ("Plug-in folders in addition to `--plugins`, separated by `:`.", "none"),
@@ -27,7 +29,7 @@ VARIABLES = {
 # Variables that tune or select a BLAS; they must not reach a baseline.
 SCRUBBED_PREFIXES = ("OPENBLAS_", "OMP_", "GOMP_", "KMP_", "MKL_", "BLIS_", "DNNL_", "ONEDNN_", "VECLIB_", "GOTO_")
 
-# Names of variables that hold secrets; no program that tensorop starts gets them.
+# Names of variables with secrets; no program that tensorop starts gets them.
 _SECRET = re.compile(
     r"(^|_)(API_?KEY|ACCESS_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE
 )

@@ -1,4 +1,4 @@
-"""`tensorop.tune`, a job from Python; and a job from what a user gave, texts of the command line among it."""
+"""`tensorop.tune`, and the conversion of a user's options (Python values or command-line texts) to a job."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: Non
     raise AssertionError("a run ends with Done")
 
 
-_TAKES = {  # what more than a job's own types is taken
+_TAKES = {  # types of options that are wider than those of Job's fields
     "dtypes": "str | Sequence[str]",
     "shapes": "str | Sequence[str | Sequence[int] | Mapping[str, int]]",
     "budget": "str | float",
@@ -60,7 +60,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def _describe() -> None:
-    """Gives `tune` the parameters that are the options of a job."""
+    """Adds the options of a job to the signature and docstring of `tune`."""
     own = inspect.signature(tune).parameters
     options, lines = [], []
     for name, (field, option) in Job.options().items():
@@ -77,9 +77,9 @@ _describe()
 
 
 def job(operator: str, options: Mapping[str, object], given: frozenset[str] | None = None) -> Job:
-    """The job that these options ask for, by the names of `Job.options`. given: as a job has it.
+    """The job for these options. Raises UsageError.
 
-    Raises UsageError.
+    options: by the names of `Job.options`; given: as in Job
     """
     known = Job.options()
     values: dict[str, Any] = {
@@ -120,7 +120,7 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
 
 
 def seed(text: str) -> tuple[int, int | None]:
-    """The two halves of a seed; the secret one only where it was given. Raises UsageError."""
+    """The public and the secret part of a seed; None for a missing secret. Raises UsageError."""
     try:
         return Seed.parts(text)
     except ValueError as error:
@@ -128,7 +128,7 @@ def seed(text: str) -> tuple[int, int | None]:
 
 
 def dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
-    """`f32,f64`, or a list, as names that the operator has. Raises UsageError."""
+    """Checks dtypes in a text (`f32,f64`) or a list. Raises UsageError."""
     some = f"choose from {', '.join(operator.dtypes)}, e.g. --dtype {operator.dtypes[0]}"
     names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
     if not isinstance(names, Iterable):
@@ -142,8 +142,10 @@ def dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def shapes(operator: Operator, given: str | Sequence[Any]) -> tuple[Shape, ...]:
-    """Suites and shapes in a text, e.g. `quick,64x64x64`, or in a list, whose shapes may also be sizes in the
-    operator's order or by name; each once. Raises UsageError."""
+    """The shapes in a text of suites and shapes, e.g. `quick,64x64x64`, or in a list; each one once.
+
+    A shape in a list may also be sizes in the operator's order, or by name. Raises UsageError.
+    """
     form = f"write shapes as {operator.shapes.help}, e.g. {operator.example}"
     try:
         found = [

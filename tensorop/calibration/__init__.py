@@ -1,1 +1,1 @@
-"""Constants of a board model from figures of the board: `platforms check --runner ssh://`, `calibration:` of a file."""
+"""Fits board models to measurements of a board: `platforms check --runner ssh://`, `calibration:` of platforms."""

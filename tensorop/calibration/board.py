@@ -1,4 +1,4 @@
-"""The micro-benchmarks of a platform by the clock of a board, and the constants of its model fitted to them."""
+"""Runs a platform's micro-benchmarks on a board, and fits the constants of its board model to the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOCK_OFF = 0.1
 
 
 def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Iterator[Line]:
-    """The same programs by the board's clock, and the constants that bring the model nearest to it."""
+    """Times the benchmarks on the board, fits the model, and writes calibration-NAME.yaml into `folder`."""
     platform, model, benches = under.platform, under.model, under.benches
     clocked: dict[str, ClockedBenchmark] = {}
     absent: dict[str, str] = {}
@@ -86,7 +86,7 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
 
 
 def _settled(asked: Sequence[Question], measured: Mapping[str, float], verdicts: Mapping[str, str]) -> Iterator[Line]:
-    """A line for each alternative: what the board says of it. One that it shows contradicts the model's best fit."""
+    """A line for each alternative with its verdict. An alternative that is shown contradicts the model's best fit."""
     for name, verdict in verdicts.items():
         parts = [
             f"{question.usual.benchmark.name} took {measured[question.usual.benchmark.name]:.2f} cycles, "

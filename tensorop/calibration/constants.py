@@ -1,6 +1,6 @@
-"""calibration-NAME.yaml: constants of a board model fitted on a board, with what they were fitted to.
+"""calibration-NAME.yaml: constants of a board model that were fitted on a board, with the measurements.
 
-A platform file takes one with `calibration: FILE`, beside a `parent` that has the model.
+A platform file uses it with `calibration: FILE` and a `parent` that has the model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tensorop.specs import yamlfile
 from tensorop.specs.board_alternative import put, switched
 from tensorop.specs.yamlfile import File, Record
 
-EXPLAINED = 0.3  # root mean square of log(modelled / measured) up to which a fitted model is one of the board
+EXPLAINED = 0.3  # root mean square of log(modelled / measured) up to which a model explains the board
 _TABLE = ("mf8", "mf4", "mf2", "m1", "m2", "m4", "m8")
 _RANGE = ("assumed", "low", "high", "group")
 
@@ -50,20 +50,20 @@ class _Residual(Record):
 
 
 class Calibration(File):
-    """All that a board's owner sends; the comments of a written file say what each key is (`text`)."""
+    """The file's record. The comments in a written file explain its keys (see `text`)."""
 
     platform: str
     model: _Model
     board: dict[str, str | int | float | None]
-    constants: dict[str, _Constant]  # by dotted key of the model
+    constants: dict[str, _Constant]  # by dotted key in the model
     residual: _Residual
     figures: dict[str, _Figure]  # by benchmark
-    absent: dict[str, str] = Field(default_factory=dict)  # benchmark -> why it has no figure
+    absent: dict[str, str] = Field(default_factory=dict)  # benchmark -> reason why it was not measured
     alternatives: dict[str, Literal["shown", "refuted", "open"]] = Field(default_factory=dict)  # of the model
 
 
 def text(calibration: Calibration) -> str:
-    """The file's contents."""
+    """The text of the file."""
     head = (
         f"# Constants of the board model {calibration.model.name} fitted by `tensorop platforms check` on a board.\n"
         "# A platform file takes them with `calibration: <this file's name>` beside `parent: "
@@ -78,9 +78,9 @@ def text(calibration: Calibration) -> str:
 
 
 def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """A `model:` section with a calibration file's determined constants in place of the assumed ones.
+    """A `model:` section in which a calibration file's determined constants replace the assumed ones.
 
-    Raises SpecError when the file is broken or was made for another model or version.
+    Raises SpecError if the file is broken, is for another model or version, or does not explain the board.
     """
     spec = yamlfile.validate(Calibration, yamlfile.read(path), str(path))
     if (spec.model.name, spec.model.version) != (section.get("name"), section.get("version")):
@@ -103,7 +103,7 @@ def apply(section: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _settled(section: Mapping[str, Any], spec: Calibration, path: Path) -> dict[str, Any]:
-    """The section with the alternatives that the board shows, and without those it refutes."""
+    """The section with shown alternatives as its best fit, and without refuted ones."""
     known = section.get("alternatives") or {}
     for name in spec.alternatives:
         if name not in known:
@@ -115,7 +115,7 @@ def _settled(section: Mapping[str, Any], spec: Calibration, path: Path) -> dict[
 
 
 def _fitted(section: Mapping[str, Any], key: str, value: float, source: str, path: Path) -> dict[str, Any]:
-    """What a dotted key of a model holds when its constant is known."""
+    """The mapping at a dotted key of a model with a fitted constant."""
     known: Any = section
     for part in key.split("."):
         known = known.get(part) if isinstance(known, Mapping) else None

@@ -1,6 +1,6 @@
-"""Fits the constants a board model only assumes to what a board took, inside their ranges, with the model itself.
+"""Fits a board model's assumed constants, within their ranges, to the cycles measured on a board.
 
-Coordinates are tried singly and the least-squares step they suggest together, in rounds with ever smaller steps; all
+Rounds with decreasing steps try each coordinate alone, and then least-squares steps of all coordinates together. All
 points of a round are scenarios of one run of the plug-in.
 """
 
@@ -22,39 +22,42 @@ from tensorop.model.platform import Platform
 from tensorop.runners.qemu import Qemu
 from tensorop.specs.board import BoardModel, Cycles
 
-_LANES = 31  # scenarios of one run, of 32: the first runs twice, since a single one has no list of its own
+_LANES = 31  # scenarios in one run, of 32: the first is repeated, since a single scenario gives no list of costs
 _STEPS = (1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.03)
 _DAMPING = (0.01, 0.1, 1.0)
-_SWITCHES = (".present", ".chained", ".shared_ports")  # on from a half on
-_MOVES = 0.02  # a constant is determined when its range moves some figure by more than this
-_OUTLIER = 1.0  # |log(modelled / measured)| beyond which a figure no longer pulls harder
+_SWITCHES = (".present", ".chained", ".shared_ports")  # switches, which are on from 0.5
+_MOVES = 0.02  # a constant is determined if its range changes the log of some benchmark's cycles by more than this
+_OUTLIER = 1.0  # |log(modelled / measured)| is limited to this in the fit
 
 Vector = NDArray[np.float64]
-_Tried = tuple[tuple[int, float], Vector, float]  # a coordinate and where it was tried; log cycles; their cost
+_Tried = tuple[tuple[int, float], Vector, float]  # (coordinate, its value), log cycles, mean squared error
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model's constants, fitted. Residuals are root mean squares of log(modelled / measured)."""
+    """The fitted constants of a model. Residuals are root mean squares of log(modelled / measured)."""
 
     values: Mapping[str, float]  # by dotted key
-    determined: frozenset[str]  # keys on which some figure depends
+    determined: frozenset[str]  # keys on which some benchmark depends
     before: Mapping[str, float]  # benchmark -> modelled cycles for one unit
-    after: Mapping[str, float]
-    residual_before: float  # over the benchmarks that depend on an unknown
+    after: Mapping[str, float]  # the same after the fit
+    residual_before: float  # over the benchmarks that depend on an assumed constant
     residual_after: float
-    residual_known: float  # over those that do not
+    residual_known: float  # over the other benchmarks
 
     @property
     def explains(self) -> bool:
-        """Whether the model, so fitted, is one of this board."""
+        """Whether the fitted model explains this board."""
         return max(self.residual_after, self.residual_known) <= EXPLAINED
 
 
 def fit(
     benches: Sequence[PreparedBenchmark], measured: Mapping[str, float], runner: Qemu, model: BoardModel, vlen: int
 ) -> FittedModel:
-    """measured: benchmark -> cycles for one unit. Raises JobError without an unknown or a figure to fit."""
+    """Fits the model. Raises JobError without a measurement or an assumed constant that it depends on.
+
+    measured: benchmark -> cycles for one unit
+    """
     used = [bench for bench in benches if bench.benchmark.name in measured]
     if not used or not model.assumed():
         raise JobError(
@@ -65,7 +68,7 @@ def fit(
     goal = np.log([measured[bench.benchmark.name] for bench in used])
 
     def evaluate(scenarios: Sequence[Mapping[str, float]], of: Sequence[PreparedBenchmark] = used) -> Vector:
-        """log of the cycles, a row a scenario."""
+        """Logarithms of the cycles; one row for each scenario."""
         parts = []
         for start in range(0, len(scenarios), _LANES):
             chunk = list(scenarios[start : start + _LANES])
@@ -106,7 +109,7 @@ def fit(
     values = space.scenario(at, {})
     after_rows = evaluate([values])[0]
     start = float(misses(first[:1][:, sensitive]).mean())
-    if start < cost:  # the best fit does not lie where all constants of a group move together
+    if start < cost:  # the coordinates cannot represent a best fit in which a group's constants differ
         values, after_rows, cost = best, first[0], start
     return FittedModel(
         values,
@@ -121,16 +124,16 @@ def fit(
 
 @dataclass(frozen=True)
 class BoardFigures:
-    """What a board took."""
+    """The measurements of a board."""
 
     core: Core
     clocked: Mapping[str, ClockedBenchmark]  # by benchmark
-    absent: Mapping[str, str]  # benchmark -> why it has no figure
-    alternatives: Mapping[str, str]  # of the model -> what the board says of it
+    absent: Mapping[str, str]  # benchmark -> reason why it was not measured
+    alternatives: Mapping[str, str]  # alternative of the model -> verdict
 
 
 def calibration(platform: Platform, model: BoardModel, taken: BoardFigures, found: FittedModel) -> Calibration:
-    """The file's record."""
+    """The record for the calibration file."""
     core = taken.core
     constants = {}
     for key, item in model.assumed().items():
@@ -170,7 +173,7 @@ def calibration(platform: Platform, model: BoardModel, taken: BoardFigures, foun
 
 
 class _Space:
-    """One coordinate from 0 (all its constants low) to 1 (all high) for each unknown."""
+    """The space of the fit. Each unknown has a coordinate from 0 (all its constants low) to 1 (all high)."""
 
     def __init__(self, model: BoardModel) -> None:
         self.items = model.assumed()
@@ -178,7 +181,7 @@ class _Space:
         self.size = len(self.keys)
 
     def place(self, values: Mapping[str, float]) -> Vector:
-        """The coordinates nearest to these constants."""
+        """The coordinates for these constants; means over the constants of an unknown."""
         return np.array([np.mean([self._share(key, values[key]) for key in keys]) for keys in self.keys])
 
     def scenario(self, at: Vector, change: Mapping[int, float]) -> dict[str, float]:
@@ -194,13 +197,13 @@ class _Space:
         return all(key.endswith(_SWITCHES) for key in self.keys[i])
 
     def near(self, at: Vector, i: int, step: float) -> tuple[float, ...]:
-        """Where to try a coordinate next: the other side of a switch, a step to each side of the rest."""
+        """The next values of a coordinate: the other state of a switch, or one step in both directions."""
         if self.switch(i):
             return (float(at[i] < 0.5),)
         return tuple(x for x in {max(at[i] - step, 0.0), min(at[i] + step, 1.0)} if x != at[i])
 
     def together(self, at: Vector, here: Vector, aim: Vector, tried: Sequence[_Tried]) -> list[Vector]:
-        """Damped least-squares steps over the slopes seen, and each coordinate where it alone was best."""
+        """Points to try: all coordinates at their own best values, then damped least-squares steps."""
         slopes = np.zeros((len(at), len(here)))
         seen = np.zeros(len(at))
         best = at.copy()

@@ -1,4 +1,4 @@
-"""Which of a board model's alternatives a board shows: each by the micro-benchmarks that tell it from the best fit."""
+"""Decides which alternatives of a board model a board shows, by micro-benchmarks that differ from the best fit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from tensorop.model.microbench import Modelled, Question
 
 SHOWN, REFUTED, OPEN = "shown", "refuted", "open"
-_GAP = 0.05  # ranges nearer than this, on a logarithmic scale, tell nothing
-_NEARER = 3.0  # times as near, on a logarithmic scale, must a figure be to one side as to the other
+_GAP = 0.05  # minimum distance of the two ranges, on a logarithmic scale
+_NEARER = 3.0  # minimum ratio of the distances to the two ranges, on a logarithmic scale
 
 
 def answer(question: Question, cycles: float) -> str:
-    """What a figure says: SHOWN or REFUTED where it is clearly nearer to one side, else OPEN."""
+    """The verdict of one measurement: SHOWN or REFUTED if it is clearly nearer to one range, else OPEN."""
     usual, other = _apart(question.usual, cycles), _apart(question.under, cycles)
     if max(_apart(question.under, question.usual.low), _apart(question.under, question.usual.high)) < _GAP:
         return OPEN
@@ -23,7 +23,7 @@ def answer(question: Question, cycles: float) -> str:
 
 
 def verdicts(asked: Iterable[Question], measured: Mapping[str, float]) -> dict[str, str]:
-    """Each alternative with a figure: shown when all its figures say so, refuted when one does."""
+    """Alternative -> verdict, if measured: SHOWN if all its measurements show it, REFUTED if one refutes it."""
     answers: dict[str, list[str]] = {}
     for question in asked:
         name = question.usual.benchmark.name
@@ -39,5 +39,5 @@ def _together(answers: Sequence[str]) -> str:
 
 
 def _apart(side: Modelled, cycles: float) -> float:
-    """Distance of a figure from a range, on a logarithmic scale."""
+    """Distance of cycles from a range, on a logarithmic scale."""
     return max(math.log(side.low / cycles), math.log(cycles / side.high), 0.0)

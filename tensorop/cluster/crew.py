@@ -1,7 +1,7 @@
-"""Trials beyond this process: on workers of a Dask cluster, started here or found at its scheduler.
+"""Runs trials on workers of a Dask cluster, which are started here or connected to a given scheduler.
 
-Dask starts, watches and restarts processes, sends trials to them, and to another one where the first was lost. What is
-decided here is who may have them: a worker that shows this process's fingerprint.
+Dask starts, watches and restarts processes, and sends trials to them; a trial of a lost worker goes to another one.
+This module decides which workers get trials: those with the same fingerprint as this process.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 MOST = 256
-ANSWER_S = 10.0  # for a scheduler to answer
-PATIENCE_S = 60.0  # for a scheduler that went away to come back, for a first worker, and for others once there is one
-PAPERS_S = 900.0  # for a worker to show its papers, before which it may have a compiler to fetch
-OVERDUE_S = 300.0  # beyond twice the limit of a trial, for one of a batch to end
-PROBE_S = 2.0  # for a look at who answers in a scheduler's place
-LOOK_S = 0.5  # between looks at who is there
+# Limits of waiting, in seconds
+ANSWER_S = 10.0  # for an answer of the scheduler
+PATIENCE_S = 60.0  # for a lost scheduler to return, for a first worker, and for others after the first
+PAPERS_S = 900.0  # for a worker's fingerprint; the worker may have to download a compiler first
+OVERDUE_S = 300.0  # in addition to twice the limit of a trial, until one of a batch ends
+PROBE_S = 2.0  # for each probe of a server that is no scheduler
+LOOK_S = 0.5  # between two polls of the workers
 HINT = (
     "docs/how-to/distribute-trials.md shows how to start a scheduler and workers; "
     "run the same command again to resume, also "
     "without --workers"
 )
-# for a scheduler or a worker, before its first task: Dask's HTTP server closes its port
+# Dask preload of schedulers and workers: closes the port of Dask's HTTP server
 _NO_PAGES = "def dask_setup(server): server.http_server.stop()"
 log = logging.getLogger("tensorop")
 _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
 
 def check(job: Job, target: Target) -> None:
-    """Raises UsageError where the job cannot have the workers that it asks for."""
+    """Raises UsageError if the job cannot use workers."""
     if _count(job.workers) >= 0 and not target.side_by_side:
         raise UsageError(
             f"--workers does not work with platform '{target.platform.name}': its kernels are timed on one machine, "
@@ -65,9 +66,9 @@ def check(job: Job, target: Target) -> None:
 
 @contextlib.contextmanager
 def crew(job: Job) -> Iterator[Workers]:
-    """The workers that a job asks for, until the block ends.
+    """The workers of a job, until the block ends.
 
-    Raises MissingTool without Dask, JobError where nobody answers.
+    Raises MissingTool without Dask, JobError if no scheduler answers.
     """
     try:
         import distributed
@@ -75,7 +76,7 @@ def crew(job: Job) -> Iterator[Workers]:
         raise MissingTool(
             "--workers needs Dask, which is not installed", hint="pip install distributed cryptography"
         ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it comes to is said here
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors are reported here
     with contextlib.ExitStack() as until:
         if count := _count(job.workers):
             connect = until.enter_context(_started(job, count))
@@ -93,22 +94,25 @@ def crew(job: Job) -> Iterator[Workers]:
 
 
 def _meet(address: str) -> None:
-    """Raises ConnectionError, which says who answers in a scheduler's place; a client that has met nobody would be
-    waited for."""
+    """Checks that a scheduler answers, since a client without one would wait.
+
+    Raises ConnectionError, which describes the server that answers instead.
+    """
     from distributed.comm import connect
     from distributed.security import Security
 
     async def greet() -> None:
-        async with asyncio.timeout(ANSWER_S):  # Dask's own ends with the connection, before the greeting
+        async with asyncio.timeout(ANSWER_S):  # Dask's timeout does not cover the handshake
             await (await connect(address, timeout=ANSWER_S, **Security().get_connection_args("client"))).close()
 
     def call() -> None:
-        socket.getaddrinfo(*_host(address))  # Dask would ask on a thread that the end of the process waits for
+        # Dask resolves names on a thread, for which the process would wait at its end
+        socket.getaddrinfo(*_host(address))
         asyncio.run(greet())
 
     try:
         waiting.within(2 * ANSWER_S, call)
-    except Exception as error:  # of TLS that is not configured, too
+    except Exception as error:  # also of TLS that is not configured
         instead = waiting.within(5 * PROBE_S, lambda: _instead(address))
         raise ConnectionError(instead or str(error) or f"no answer within {ANSWER_S:g} s") from error
 
@@ -119,7 +123,7 @@ def _host(address: str) -> tuple[str, int]:
 
 
 def _instead(address: str) -> str:
-    """Who answers where no scheduler is met; "" where that is not known."""
+    """A description of the server at an address that is no scheduler; "" if unknown."""
     at, tls = _host(address), address.startswith("tls:")
     reply = b""
     try:
@@ -133,7 +137,7 @@ def _instead(address: str) -> str:
         return "an HTTP server answers; a scheduler listens on port 8786 by default, and 8787 is its web page"
     if b"pickle-protocol" in reply:
         return "it does not use TLS, so its address must begin with tcp://" if tls else ""
-    if reply and not reply.startswith(b"\x15\x03"):  # an alert of TLS
+    if reply and not reply.startswith(b"\x15\x03"):  # a TLS alert
         return f"another program answers there: {reply[:40]!r}"
     anybody = ssl.create_default_context()
     anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
@@ -145,7 +149,7 @@ def _instead(address: str) -> str:
 
 
 def _count(wish: str) -> int:
-    """How many processes are to be started here; 0 where there is a scheduler."""
+    """Number of processes to start here; 0 for the address of a scheduler."""
     if _ADDRESS.fullmatch(wish):
         return 0
     if not wish.isdecimal():
@@ -163,14 +167,14 @@ def _count(wish: str) -> int:
 
 @contextlib.contextmanager
 def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
-    """Processes of this machine, to which nobody else can speak."""
+    """Starts a scheduler and workers on this machine, which accept connections from this process only."""
     import dask
     import distributed
 
     with contextlib.ExitStack() as until:
         folder = until.enter_context(scratch.folder("workers"))
-        # no page of Dask's tells another user of this machine what runs here, or is a way to other ports; what is
-        # written goes with the folder, and a worker that is started again is told the same
+        # without Dask's web pages other users of this machine cannot see what runs here, or reach other ports; all
+        # files are in the folder, which is deleted; a restarted worker gets the same settings
         quiet = {
             "temporary-directory": str(folder),
             "distributed.scheduler.http.routes": [],
@@ -178,8 +182,8 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
             "distributed.scheduler.preload": [_NO_PAGES, *dask.config.get("distributed.scheduler.preload")],
             "distributed.worker.preload": [_NO_PAGES, *dask.config.get("distributed.worker.preload")],
         }
-        # Ctrl-C at a terminal reaches this process alone: threads and processes that it starts inherit what is blocked,
-        # but one more, which is there first, for its start unblocks
+        # Ctrl-C at a terminal must reach this process only: new threads and processes inherit the blocked signal. The
+        # resource tracker is started before, since its start unblocks the signal.
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
@@ -204,22 +208,24 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
             with connect() as client:
                 client.run(children.end, True)
 
-        until.callback(_at_last, end)  # else what they started would go on without them
+        until.callback(_at_last, end)  # ends the workers' child processes, which would continue otherwise
         yield connect
 
 
 class Workers:
-    """The workers of one scheduler. batch: trials to ask for at once; `admit` settles it."""
+    """The workers of one scheduler."""
 
     def __init__(self, job: Job, connect: Callable[[], Client]) -> None:
         self._job, self._connect = job, connect
         self._mine = Fingerprint()
-        self.batch = 0
+        self.batch = 0  # trials to ask for at once; set by `admit`
         self._reach(0.0)
 
     def admit(self, stop: StopRequest) -> Iterator[str]:
-        """What there is to say of the workers, once those that are there have shown their papers; nothing where the
-        user wants an end before. Once one is admitted, others are waited for no longer than PATIENCE_S."""
+        """Waits for the fingerprints of all workers, and yields remarks about them; none after a stop request.
+
+        After the first admitted worker it waits at most PATIENCE_S for the others.
+        """
         self._mine, untrusted = worker.fingerprint(self._job), self._job.author != offline.AUTHOR
         admitted: set[str] = set()
         until = math.inf
@@ -243,7 +249,7 @@ class Workers:
         yield f"workers accepted: {len(admitted)}; candidates per round (--batch): {self.batch}"
 
     def __call__(self, run: StageRun, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult, None, None]:
-        """What each trial comes to, in their order."""
+        """The result of each trial, in the order of `trials`."""
         from distributed import KilledWorker
 
         sent: dict[str, tuple[Future, Collection[str]]] = {}
@@ -254,7 +260,7 @@ class Workers:
             try:
                 able = {untrusted: self._admitted(untrusted) for untrusted in {untrusted for _, untrusted in left}}
                 for trial, untrusted in left:
-                    to = able[untrusted]  # Dask takes nobody for anybody
+                    to = able[untrusted]  # for Dask an empty list means any worker
                     if to and (trial.key not in sent or to.isdisjoint(sent[trial.key][1])):
                         sent[trial.key] = self._submit(to, worker.trial, self._job, run, trial, limit), to
                 if first not in sent:
@@ -270,7 +276,7 @@ class Workers:
                 elif time.monotonic() - since > most:
                     sent, since = self._without_the_hung(sent, most), time.monotonic()
                 continue
-            except (OSError, CancelledError):  # the scheduler went away: what it had is sent once more, counted once
+            except (OSError, CancelledError):  # the scheduler was lost: its trials are sent again, each is counted once
                 self._reach(PATIENCE_S)
                 sent = {}
                 continue
@@ -280,8 +286,10 @@ class Workers:
     def _without_the_hung(
         self, sent: dict[str, tuple[Future, Collection[str]]], seconds: float
     ) -> dict[str, tuple[Future, Collection[str]]]:
-        """What is sent but to the workers that have ended no trial for so long, which get no other. Raises JobError
-        where no worker is at one."""
+        """Cancels trials on workers that ended none for so long, and excludes these workers; returns the other trials.
+
+        Raises JobError if no worker has a trial.
+        """
         hung = {future.key: future for future, _ in sent.values() if not future.done()}
         at_work = waiting.within(ANSWER_S, self._client.processing)
         found = [address for address, keys in at_work.items() if hung.keys() & set(keys)]
@@ -295,21 +303,23 @@ class Workers:
         return {key: one for key, one in sent.items() if one[0].key not in hung}
 
     def close(self) -> None:
-        _at_last(lambda: self._client.close(timeout=LOOK_S))  # also where there is none yet
+        _at_last(lambda: self._client.close(timeout=LOOK_S))  # the client may not exist yet
 
     def _reach(self, patience: float) -> None:
-        """The scheduler, which may come back for so many seconds. Raises JobError where it does not, Cancelled where
-        the user wants an end."""
+        """Connects to the scheduler, with retries for `patience` seconds.
+
+        Raises JobError if none answers, Cancelled after a stop request.
+        """
         self.close()
-        self._there: Mapping[str, int] = {}  # threads by address
-        self._asked: dict[str, tuple[Future, float]] = {}  # by address, for papers, and when
-        self._shown: dict[str, tuple[str, str]] = {}  # what is wrong with them: for our kernels, for untrusted ones
+        self._there: Mapping[str, int] = {}  # address -> threads
+        self._asked: dict[str, tuple[Future, float]] = {}  # address -> request of the fingerprint, and its time
+        self._shown: dict[str, tuple[str, str]] = {}  # address -> fault, fault for untrusted kernels
         end = time.monotonic() + patience
         while True:
             try:
                 self._client = self._connect()
                 break
-            except Exception as error:  # of TLS that is not configured, too
+            except Exception as error:  # also of TLS that is not configured
                 if time.monotonic() > end:
                     message = (str(error) or type(error).__name__).splitlines()[0]
                     raise JobError(
@@ -319,8 +329,10 @@ class Workers:
         self._met = time.monotonic()
 
     def _admitted(self, untrusted: bool) -> set[str]:
-        """The addresses of those that may carry trials out, of untrusted kernels or of our own; who is new is asked
-        for its papers. Raises as `_reach`, JobError where nobody can be admitted."""
+        """Addresses of the workers that may run trials. untrusted: trials of untrusted kernels
+
+        New workers are asked for their fingerprint. Raises as `_reach`, and JobError if no worker can be admitted.
+        """
         try:
             self._there = waiting.within(ANSWER_S, self._client.nthreads)
         except TimeoutError as error:
@@ -355,7 +367,7 @@ class Workers:
         try:
             found: Fingerprint = waiting.within(ANSWER_S, future.result)
             return found.unlike(self._mine), "; ".join(found.lacks)
-        except Exception as error:  # another version of tensorop, or none
+        except Exception as error:  # the worker has another version of tensorop, or none
             message = error.message if isinstance(error, TensoropError) else f"{type(error).__name__}: {error}"
             return f"it cannot describe itself: {message}"[:300], ""
 
@@ -364,6 +376,6 @@ class Workers:
 
 
 def _at_last(call: Callable[[], object]) -> None:
-    """Does what may fail at the end of all, or never end."""
+    """Makes a final call that may fail or hang."""
     with contextlib.suppress(Exception):
         waiting.within(ANSWER_S, call, heeding=False)

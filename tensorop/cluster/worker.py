@@ -1,4 +1,4 @@
-"""What runs in a worker: its fingerprint, by which it is admitted, and trials."""
+"""Code that runs in a worker: its fingerprint, which decides on its admission, and trials."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _OK = Outcome(Kind.OK)
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What a process can show of what its figures depend on."""
+    """Everything in a process on which its results depend."""
 
-    versions: Mapping[str, str] = field(default_factory=dict)  # by name, of tensorop and its tools
-    costs: tuple[float, ...] = ()  # of a fixed kernel, at each VLEN
-    lacks: tuple[str, ...] = ()  # what its processes lack of their jail
+    versions: Mapping[str, str] = field(default_factory=dict)  # name -> version, for tensorop and its tools
+    costs: tuple[float, ...] = ()  # cost of a fixed kernel at each VLEN
+    lacks: tuple[str, ...] = ()  # parts of the jail that its processes lack
 
     def unlike(self, mine: Fingerprint) -> str:
-        """Why trials of somebody who shows `mine` cannot be carried out there; "" where they can."""
+        """The reason why a process with the fingerprint `mine` cannot send trials there; "" if it can."""
         for name, version in mine.versions.items():
             if (theirs := self.versions.get(name, "absent")) != version:
                 return f"its {name} is {theirs}, here it is {version}"
@@ -48,7 +48,7 @@ class Fingerprint:
 
 
 def fingerprint(job: Job) -> Fingerprint:
-    """This process's, for a job. Raises TensoropError where it cannot do the job at all."""
+    """This process's fingerprint for a job. Raises TensoropError if it cannot run the job at all."""
     operator, target = _loaded(job)
     target.bring(job.offline or None)
     versions = {
@@ -60,7 +60,7 @@ def fingerprint(job: Job) -> Fingerprint:
 
 
 def trial(job: Job, run: StageRun, one: Trial, limit: Limit) -> TrialResult:
-    """One trial, to its outcome. Raises JobError, which names this worker, for what is no fault of the candidate."""
+    """Runs one trial. Raises JobError with the worker's address for faults that are not the candidate's."""
     try:
         return carry_out(_evaluator(job, run), one, limit)
     except (OSError, children.Cancelled) as error:
@@ -80,7 +80,7 @@ def _loaded(job: Job) -> tuple[Operator, Target]:
     return operators.load(job.operator, job.plugins), reach(platform, job.runner, job.plugins)
 
 
-@functools.lru_cache(maxsize=2)  # one search follows the other; each holds its operands
+@functools.lru_cache(maxsize=2)  # searches run one after the other; each keeps its operands in memory
 def _evaluator(job: Job, run: StageRun) -> Evaluator:
     operator, target = _loaded(job)
     return Evaluator(operator, target, run, Path(_here().local_directory) / "tensorop")
@@ -88,7 +88,7 @@ def _evaluator(job: Job, run: StageRun) -> Evaluator:
 
 @functools.cache
 def _code() -> str:
-    """Of this very tensorop: a checkout's version says little."""
+    """A hash of tensorop's own files, since checkouts of one version differ."""
     native = paths.native_dir()
     total = sha256()
     for file in sorted([*native.parent.rglob("*.py"), *(path for path in native.rglob("*") if path.is_file())]):
