@@ -585,9 +585,9 @@ def test_the_environment_names_the_endpoint():
     local = endpoint(settings(llm_model="m", llm_base_url="http://localhost:1/v1"))
     assert local == Endpoint("m", "none", "http://localhost:1/v1")
     assert endpoint(settings(llm_model="m", llm_api_key="k")) == Endpoint("m", "k", None)
-    with pytest.raises(UsageError, match="no model"):
+    with pytest.raises(UsageError, match="needs a model"):
         endpoint(settings(llm_api_key="k"))
-    with pytest.raises(UsageError, match="no endpoint"):
+    with pytest.raises(UsageError, match="needs an endpoint"):
         endpoint(settings(llm_model="m"))
     with pytest.raises(UsageError, match="--offline forbids it"):
         endpoint(settings(llm_model="m", llm_api_key="k", offline=True))
@@ -607,9 +607,9 @@ def test_the_environment_names_the_endpoint():
         ({"llm_base_url": "http:///v1"}, "OPENAI_BASE_URL must be an address"),
         ({"llm_base_url": "http://:80/v1"}, "OPENAI_BASE_URL must be an address"),
         ({"llm_base_url": "http://\x7f/v1"}, "client for --author llm cannot be created.*OPENAI_BASE_URL"),
-        ({"ALL_PROXY": "socks://me:hunter2@h:1"}, "ALL_PROXY names a proxy of the kind 'socks'"),
-        ({"all_proxy": "socks4://h:1"}, "all_proxy names a proxy of the kind 'socks4'"),
-        ({"HTTPS_PROXY": "ftp://h"}, "HTTPS_PROXY names a proxy of the kind 'ftp'"),
+        ({"ALL_PROXY": "socks://me:hunter2@h:1"}, "ALL_PROXY names a proxy of the unsupported kind 'socks'"),
+        ({"all_proxy": "socks4://h:1"}, "all_proxy names a proxy of the unsupported kind 'socks4'"),
+        ({"HTTPS_PROXY": "ftp://h"}, "HTTPS_PROXY names a proxy of the unsupported kind 'ftp'"),
         ({"HTTP_PROXY": "http://me:hunter2@h:port"}, "HTTP_PROXY must be the address"),
         ({"HTTP_PROXY": "http://h:99999"}, "HTTP_PROXY must be the address"),
         ({"http_proxy": "http://"}, "http_proxy must be the address"),
@@ -625,8 +625,8 @@ def test_the_environment_names_the_endpoint():
         ({"SSL_CERT_FILE": __file__}, "which holds no certificates that can be read"),
         ({"SSL_CERT_DIR": "/nowhere"}, "SSL_CERT_DIR is /nowhere, which is not a folder"),
         ({"SSL_CERT_DIR": "/dev", "llm_base_url": "https://h/v1"}, "has no certificate named by its hash"),
-        ({"OPENAI_ORG_ID": "\u00e9"}, "OPENAI_ORG_ID has a character"),
-        ({"OPENAI_PROJECT_ID": "p\n"}, "OPENAI_PROJECT_ID has a character"),
+        ({"OPENAI_ORG_ID": "\u00e9"}, "OPENAI_ORG_ID is not a valid HTTP header value"),
+        ({"OPENAI_PROJECT_ID": "p\n"}, "OPENAI_PROJECT_ID is not a valid HTTP header value"),
         (
             {"OPENAI_CUSTOM_HEADERS": "X-A: b\nX-Key hunter2"},
             "line 2 of OPENAI_CUSTOM_HEADERS is not a valid HTTP header",
@@ -649,7 +649,7 @@ def test_what_configures_the_client_is_named_before_any_work(given, said):
 def test_a_socks_proxy_needs_its_package():
     if importlib.util.find_spec("socksio") is not None:
         pytest.skip("the package is here")
-    with pytest.raises(UsageError, match=r"ALL_PROXY names a proxy of the kind 'socks5', for which .* 'socksio'"):
+    with pytest.raises(UsageError, match=r"ALL_PROXY names a proxy of the kind 'socks5', which needs .* 'socksio'"):
         endpoint(settings(llm_model="m", llm_api_key="k", client={"ALL_PROXY": "socks5://h:1"}))
 
 
