@@ -52,7 +52,7 @@ class _Known(Record):
         if self.low is not None and self.high is not None:
             kept = self.low <= value <= self.high
             rule(kept, f"low <= {name} <= high, got {self.low} <= {value} <= {self.high}")
-        rule(set(self.eew) <= set(EEWS), f"eew keys are element widths out of {EEWS}")
+        rule(set(self.eew) <= set(EEWS), f"expected element widths of {EEWS} as keys of eew")
 
 
 class Constant(_Known):
@@ -200,7 +200,10 @@ class MemoryModel(Record):
         for name, of in (("misses", self.misses), ("store_buffer", self.store_buffer)):
             rule(1 <= of.value <= _MOST_WAITING, f"{name} lies between 1 and {_MOST_WAITING}")
             if of.low is not None and of.high is not None:
-                rule(1 <= of.low <= of.high <= _MOST_WAITING, f"the range of {name} lies between 1 and {_MOST_WAITING}")
+                rule(
+                    1 <= of.low <= of.high <= _MOST_WAITING,
+                    f"the range of {name} must lie between 1 and {_MOST_WAITING}",
+                )
         return self
 
 
@@ -219,7 +222,7 @@ class Vector(Record):
         for vlen, dlen in zip(self.vlen, self.dlen, strict=True):
             rule(dlen <= vlen, f"dlen <= vlen, got {dlen} > {vlen}")
             powers = not vlen & (vlen - 1) and not dlen & (dlen - 1)
-            rule(powers and 64 <= vlen <= 4096, "vlen and dlen are powers of two, vlen from 64 to 4096")
+            rule(powers and 64 <= vlen <= 4096, "vlen and dlen must be powers of two, vlen from 64 to 4096")
         return self
 
 
@@ -269,20 +272,20 @@ class BoardModel(Record):
         few = len(self.units) <= 16 and all(n >= 1 for n in self.units.values())
         rule(few, "at most 16 units, at least one of each")
         unknown = sorted(set(self.costs) - set(CLASSES))
-        rule(not unknown, f"costs are of known classes, got {', '.join(unknown)}")
+        rule(not unknown, f"expected costs of known instruction classes, got {', '.join(unknown)}")
         missing = [name for name in CLASSES if name not in self.costs]
-        rule(not missing, f"every class has a cost, missing {', '.join(missing)}")
+        rule(not missing, f"every instruction class needs a cost; missing {', '.join(missing)}")
         for name in (*(self.shared or ()), *self.whole):
             rule(name in self.units, f"shared and whole name units, got {name}")
         for name in CLASSES:
             self._check_cost(name)
         boundary = self.core.boundary
-        rule(not boundary & (boundary - 1), f"boundary is a power of two, got {boundary}")
+        rule(not boundary & (boundary - 1), f"boundary must be a power of two, got {boundary}")
         if self.pipeline == "ooo":
             in_order = self.whole or self.core.fma_blocks_load or any(self.cost(name).also for name in CLASSES)
-            rule(not in_order, "whole, also and fma_blocks_load are of cores that issue in order")
-            rule(self.core.window >= 1, "an out-of-order core has a window")
-            rule(self.core.load_miss_stops is None, "load_miss_stops is of cores that issue in order")
+            rule(not in_order, "whole, also and fma_blocks_load are only for in-order cores")
+            rule(self.core.window >= 1, "an out-of-order core needs a window")
+            rule(self.core.load_miss_stops is None, "load_miss_stops is only for in-order cores")
         for name, alternative in self.alternatives.items():
             broken = refused(name, alternative, self)
             rule(broken is None, str(broken))
@@ -291,13 +294,13 @@ class BoardModel(Record):
     def _check_cost(self, name: str) -> None:
         own, cost, table = self.costs[name], self.cost(name), name in VECTOR_CLASSES
         for key, unit in (("", cost.unit), (".also", cost.also.unit if cost.also else None)):
-            rule(unit is None or unit in self.units, f"the unit of {name}{key} is a key of units, got {unit}")
+            rule(unit is None or unit in self.units, f"the unit of {name}{key} must be a key of units, got {unit}")
         whole = cost.cycles is not None and cost.latency is not None
-        rule(whole, f"{name} has cycles and latency, its own or those of `like`")
+        rule(whole, f"{name} needs cycles and latency, of its own or by `like`")
         rule(isinstance(cost.cycles, Cycles) == table, f"cycles of {name} are {'a table by LMUL' if table else 'one'}")
         rule(not own.misaligned or name in CONTIGUOUS, f"misaligned is of {', '.join(CONTIGUOUS)}, got {name}")
         reduces = name.startswith("vreduce")
-        rule(not own.per_vlen or reduces, f"per_vlen is of vreduce and vreduce_ordered, got {name}")
+        rule(not own.per_vlen or reduces, f"per_vlen is allowed only for vreduce and vreduce_ordered, got {name}")
 
     def cost(self, name: str) -> Cost:
         """A class's cost with missing fields from `like`. A class named in `like` has no `like` itself."""
@@ -305,7 +308,7 @@ class BoardModel(Record):
         if cost.like is None:
             return cost
         base = self.costs.get(cost.like, cost)
-        rule(base.like is None, f"{name} is like a class that stands for itself, got {cost.like}")
+        rule(base.like is None, f"`like` of {name} must name a class without `like`, got {cost.like}")
         own = {key: getattr(cost, key) for key in cost.model_fields_set if key != "like"}
         return base.model_copy(update=own)
 

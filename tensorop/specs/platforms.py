@@ -71,7 +71,7 @@ class PlatformSpec(File):
             rule(len(set(vlens)) == len(vlens), f"each of {key} stands once, got {list(vlens)}")
         lacking = sorted(set(self.vlens) - set(self.verify_vlens or self.vlens))
         given = f"{lacking} are not in verify_vlens {list(self.verify_vlens)}"
-        rule(not lacking, f"winners are right at the vlens they are tuned at: {given}")
+        rule(not lacking, f"verify_vlens must include every VLEN that is tuned: {given}")
         for complaint in self._complaints():
             rule(False, complaint)
         return self

@@ -102,9 +102,9 @@ class SetSpec(File):
 
     @model_validator(mode="after")
     def _check(self) -> SetSpec:
-        rule(bool(self.primitives) != bool(self.collectives), "a set has primitives or collectives")
+        rule(bool(self.primitives) != bool(self.collectives), "expected primitives or collectives, got none")
         for name in self.collectives:
-            rule(name.isidentifier(), f"a collective is called like a C identifier, got '{name}'")
+            rule(name.isidentifier(), f"the name of a collective must be a C identifier, got '{name}'")
         for header in self.headers:
             rule(_HEADER.fullmatch(header), f"headers has '{header}'; expected the compiler's own, e.g. immintrin.h")
         self._require_types("support", self.support)
@@ -117,7 +117,7 @@ class SetSpec(File):
                     each = sorted(by) == sorted(self.settings.get(setting, ()))
                     rule(each, f"types.{dtype}.vars.{name} has a text for each {setting} of settings")
         for name, primitive in self.primitives.items():
-            rule(name.isidentifier(), f"a primitive is called like a C identifier, got '{name}'")
+            rule(name.isidentifier(), f"the name of a primitive must be a C identifier, got '{name}'")
             self._check_primitive(f"primitives.{name}", primitive)
         return self
 
@@ -132,7 +132,7 @@ class SetSpec(File):
         known = {*primitive.args, *_NUMBERS}
         for name in sorted(used - known):
             rule(False, f"{key}.meaning uses '{name}'; expected one of {', '.join(sorted(known))}")
-        rule(not primitive.cost or self.cost_source, f"{key} has a cost, so cost_source says where it was read")
+        rule(not primitive.cost or self.cost_source, f"{key} has a cost, so it needs cost_source")
         texts = primitive.c if isinstance(primitive.c, dict) else dict.fromkeys(self.types, primitive.c)
         self._require_types(f"{key}.c", texts)
         for dtype, text in texts.items():

@@ -52,9 +52,9 @@ def consistent(left: tuple[CallOutput, ...]) -> Outcome:
     for second in (False, True):
         results = [of.outputs for of in left if of.second is second]
         if len(results) > 1:
-            return Outcome(Kind.WRONG, "measure", "a call left something else than others on the same operands")
+            return Outcome(Kind.WRONG, "measure", "a call gave another result than other calls on the same operands")
         if any(not _numbers(outputs) for outputs in results):
-            return Outcome(Kind.WRONG, "measure", "a call left part of its output as it was")
+            return Outcome(Kind.WRONG, "measure", "a call did not write all of its output")
     return Outcome(Kind.OK, "measure")
 
 

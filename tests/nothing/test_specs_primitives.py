@@ -132,11 +132,11 @@ def test_the_smallest_set_loads(tmp_path: Path) -> None:
             "key 'primitives.full.returns': expected 'vec', 'compute', 'storage'",
         ),
         (', meaning: "lanes"', "", "missing key 'primitives.full.meaning'"),
-        ('meaning: "lanes"', 'meaning: "lanes", cost: {latency: 1}', "primitives.full has a cost, so cost_source says"),
+        ('meaning: "lanes"', 'meaning: "lanes", cost: {latency: 1}', "primitives.full has a cost, so it needs cost_source"),
         ('meaning: "lanes"', 'meaning: "lanes", exact: maybe', "key 'primitives.full.exact': expected true or false"),
         ('c: "1"', 'c: "$lmul"', r"primitives.full.c uses \$lmul; expected one of vlen"),
         ('c: "1"', 'c: {f16: "1", f32: "1"}', "primitives.full.c has a text for f16, which types has not"),
-        ("  full:", "  f-u:", "a primitive is called like a C identifier, got 'f-u'"),
+        ("  full:", "  f-u:", "the name of a primitive must be a C identifier, got 'f-u'"),
         ("primitives:", "settings: {lmul: []}\nprimitives:", "key 'settings.lmul'.*at least 1"),
         ("primitives:", "settings: {lmul: 1}\nprimitives:", "key 'settings.lmul'.*got 1"),
         ("primitives:", "support: {f64: x}\nprimitives:", "support has a text for f64, which types has not"),
@@ -152,7 +152,7 @@ def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, old: 
 
 def test_no_words_or_types(tmp_path: Path) -> None:
     head = WHOLE[: WHOLE.index("primitives:")]
-    with pytest.raises(SpecError, match=r"a set has primitives or collectives"):
+    with pytest.raises(SpecError, match=r"expected primitives or collectives"):
         primitives.load("mine", write(tmp_path, head + "primitives: {}\n"))
-    with pytest.raises(SpecError, match=r"mine\.yaml: .*a set has primitives or collectives"):
+    with pytest.raises(SpecError, match=r"mine\.yaml: .*expected primitives or collectives"):
         primitives.load("mine", write(tmp_path, head))
