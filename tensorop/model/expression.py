@@ -120,7 +120,7 @@ def _in_c(node: ast.expr, text: str) -> str:
             for other in rest:
                 found = f"({found} {sign} {_in_c(other, text)} ? {found} : {_in_c(other, text)})"
             return found
-    raise SpecError(f"in '{text}': '{ast.unparse(node)}' has no counterpart in generated C")
+    raise SpecError(f"in '{text}': '{ast.unparse(node)}' cannot be translated to C")
 
 
 class _Reader:
@@ -165,7 +165,7 @@ class _Reader:
         for op, other in zip(ops, others, strict=True):
             if isinstance(op, ast.In | ast.NotIn):
                 if len(ops) > 1 or not isinstance(other, ast.Tuple | ast.List):
-                    raise self._wrong("`in` is followed by a list of values and stands alone")
+                    raise self._wrong("`in` must be followed by a list of values, and cannot be chained")
                 right = {self.kind(item) for item in other.elts} or {kind}
             else:
                 right = {self.kind(other)}
@@ -175,7 +175,7 @@ class _Reader:
     def _numbers(self, *nodes: ast.expr) -> type:
         for node in nodes:
             if self.kind(node) is not int:
-                raise self._wrong(f"'{ast.unparse(node)}' is a word where a number belongs")
+                raise self._wrong(f"'{ast.unparse(node)}' is a word; expected a number")
         return int
 
     def _wrong(self, what: str) -> SpecError:

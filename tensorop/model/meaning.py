@@ -77,11 +77,11 @@ def parse(text: str) -> Meaning:
         of = _read(tree)
     except _Unknown as error:
         raise SpecError(
-            f"the meaning {text!r} has '{error}', which is not known there",
-            hint=f"known: names, integers, None, + - * // % >, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
+            f"the meaning {text!r} uses '{error}', which is not supported",
+            hint=f"supported: names, integers, None, + - * // % >, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
         ) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise SpecError(f"the meaning {text!r} is no expression: {error}") from None
+        raise SpecError(f"the meaning {text!r} is not a valid expression: {error}") from None
     names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) - {"np"}
     return Meaning(text, names, of)
 
@@ -166,7 +166,7 @@ def _bounded(shape: tuple[Any, ...]) -> None:
     total = 1
     for extent in shape:
         if not isinstance(extent, int | np.integer):
-            raise TypeError(f"{type(extent).__name__} is no number of elements")
+            raise TypeError(f"expected an integer number of elements, got {type(extent).__name__}")
         total *= int(extent)
     if not 0 <= total <= MAX_ELEMENTS:
         raise ValueError(f"{total} elements; at most {MAX_ELEMENTS} are computed")

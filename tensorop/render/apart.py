@@ -104,11 +104,11 @@ def texts(
     try:
         kind, made = json.loads(reply)
     except (ValueError, TypeError, RecursionError):
-        raise render.RenderError(f"{outer}: rendering died") from None
+        raise render.RenderError(f"{outer}: the rendering process crashed") from None
     if kind != "texts":
         raise render.RenderError(str(made))
     if not isinstance(made, list) or len(made) != len(contexts) or not all(isinstance(one, str) for one in made):
-        raise render.RenderError(f"{outer}: rendering gave something else than texts")
+        raise render.RenderError(f"{outer}: rendering returned something other than text")
     return made
 
 

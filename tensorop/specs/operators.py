@@ -329,11 +329,10 @@ def require_whole(operator: Operator) -> None:
     """Raises SpecError if a file is missing that every operator's library needs."""
     for name in ("adapter.c", "binding.py", "product/product.yaml"):
         if not (operator.folder / name).is_file():
-            raise SpecError(f"{operator.folder / name}: the file is missing, and every operator needs it")
+            raise SpecError(f"{operator.folder / name}: missing; every operator needs this file")
     if not any((folder / "candidate.c.j2").is_file() for folder in operator.templates):
         raise SpecError(
-            f"{operator.folder / 'candidate.c.j2'}: the file is missing; an operator needs it, or `uses:` of one that "
-            "has it"
+            f"{operator.folder / 'candidate.c.j2'}: missing; every operator needs this file, its own or by `uses:`"
         )
 
 
@@ -350,5 +349,5 @@ def binding(operator: Operator, device: bool = False) -> ModuleType:
 @lru_cache(maxsize=32)
 def _module(path: Path) -> ModuleType:
     if not path.is_file():
-        raise SpecError(f"{path}: the file is missing, and every operator needs it")
+        raise SpecError(f"{path}: missing; every operator needs this file")
     return pymodule.load(path, f"_tensorop_operator_{path.parent.parent.name}_{path.parent.name}_{path.stem}")

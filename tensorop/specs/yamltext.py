@@ -40,7 +40,7 @@ _MERGE = "<<"
 def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, object]:
     """The mapping in a text. aliases: whether it may have `*name`. Raises SpecError naming origin and line."""
     if len(text) > MAX_TEXT:
-        raise SpecError(f"{origin}: {len(text)} characters of YAML; at most {MAX_TEXT} are read")
+        raise SpecError(f"{origin}: the YAML has {len(text)} characters; at most {MAX_TEXT} are allowed")
     try:
         data = _Reader(text, origin, aliases).document()
     except yaml.YAMLError as error:
@@ -53,7 +53,7 @@ def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, object]:
         raise SpecError(f"{origin}{line}: not readable as YAML: {problem}") from None
     except UnicodeEncodeError as error:
         number = text.count("\n", 0, error.start) + 1
-        raise SpecError(f"{origin}, line {number}: not readable as YAML: half of a character") from None
+        raise SpecError(f"{origin}, line {number}: not readable as YAML: invalid Unicode (a lone surrogate)") from None
     if not isinstance(data, dict):
         raise SpecError(f"{origin}: expected a mapping of keys, got {type(data).__name__}")
     return data
@@ -82,15 +82,15 @@ class _Reader:
 
     def _node(self, event: Any) -> Any:
         if self._nodes >= MAX_NODES:
-            raise self._refused(event, f"more than {MAX_NODES} values, with what aliases repeat")
+            raise self._refused(event, f"more than {MAX_NODES} values, including those that aliases repeat")
         if isinstance(event, yaml.AliasEvent):
             value, nodes = self._repeated(event)
             self._nodes += nodes
             return value
         if event.tag is not None:
-            raise self._refused(event, f"the tag {event.tag!r:.60} is not known; no tag is")
+            raise self._refused(event, f"the tag {event.tag!r:.60} is not allowed; no tags are")
         if event.anchor in self._anchors:
-            raise self._refused(event, f"the anchor '{event.anchor}' stands twice")
+            raise self._refused(event, f"the anchor '{event.anchor}' appears twice")
         before = self._nodes
         self._nodes += 1
         if event.anchor:
@@ -130,9 +130,9 @@ class _Reader:
                 continue
             key = self._node(event)
             if not isinstance(key, str | int) or isinstance(key, bool):
-                raise self._refused(event, f"{key!r:.60} is no key; expected a word or an integer")
+                raise self._refused(event, f"expected a word or an integer as key, got {key!r:.60}")
             if key in own:
-                raise self._refused(event, f"key '{key}' stands twice")
+                raise self._refused(event, f"key '{key}' appears twice")
             own[key] = self._node(next(self._events))
         return {**merged, **own}
 
@@ -142,9 +142,9 @@ class _Reader:
             raise self._refused(event, "anchors are not allowed here")
         name = event.anchor
         if name not in self._anchors:
-            raise self._refused(event, f"'*{name}' stands for nothing: no '&{name}' is above it")
+            raise self._refused(event, f"'*{name}' refers to nothing: there is no '&{name}' above it")
         if (found := self._anchors[name]) is None:
-            raise self._refused(event, f"'{name}' holds itself")
+            raise self._refused(event, f"'{name}' contains itself")
         return found
 
     def _scalar(self, event: Any) -> Any:
@@ -153,7 +153,7 @@ class _Reader:
         if word in _WORDS:
             return _WORDS[word]
         if word == _MERGE:
-            raise self._refused(event, f"'{_MERGE}' is known as a key alone")
+            raise self._refused(event, f"'{_MERGE}' is allowed only as a key")
         value: int | float
         try:
             if _INTEGER.fullmatch(word):
@@ -161,15 +161,15 @@ class _Reader:
                     raise self._refused(event, f"an integer of {len(digits)} digits")
                 value = int(digits, {"0x": 16, "0b": 2}.get(digits.lstrip("+-")[:2], 10))
                 if not -MAX_INTEGER <= value < MAX_INTEGER:
-                    raise self._refused(event, f"{word} is beyond 64 bits")
+                    raise self._refused(event, f"{word} does not fit in 64 bits")
             elif _REAL.fullmatch(word):
                 value = math.nan if digits.endswith(("inf", "nan")) else float(digits)
                 if not math.isfinite(value):
-                    raise self._refused(event, f"{word:.40} is no finite number")
+                    raise self._refused(event, f"expected a finite number, got {word:.40}")
             else:
                 return word
         except ValueError:
-            raise self._refused(event, f"'{word:.40}' is no number") from None
+            raise self._refused(event, f"expected a number, got '{word:.40}'") from None
         return value
 
     def _refused(self, event: Any, what: str) -> SpecError:

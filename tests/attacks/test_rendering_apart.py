@@ -105,12 +105,12 @@ said = json.dumps([resource.getrlimit(getattr(resource, "RLIMIT_" + name)) for n
     ("code", "complaint"),
     [
         ("x = b'x' * (2 << 30)", "more than 1024 MiB"),
-        ("import os; os._exit(0)", "rendering died"),
-        ("import os; os.abort()", "rendering died"),
-        ("import os; os.kill(os.getppid(), 9)", "rendering died"),
-        ("import os, psutil; os.kill(psutil.Process(os.getppid()).ppid(), 9)", "rendering died"),
+        ("import os; os._exit(0)", "the rendering process crashed"),
+        ("import os; os.abort()", "the rendering process crashed"),
+        ("import os; os.kill(os.getppid(), 9)", "the rendering process crashed"),
+        ("import os, psutil; os.kill(psutil.Process(os.getppid()).ppid(), 9)", "the rendering process crashed"),
         ("open('/tmp/never', 'wb', 0).write(b'x')", "File too large|Permission"),
-        ("raise SystemExit", "rendering died"),
+        ("raise SystemExit", "the rendering process crashed"),
         ("1 / 0", "ZeroDivisionError"),
     ],
 )  # fmt: skip

@@ -79,7 +79,9 @@ def test_the_recorded_seed_replays_the_failure() -> None:
 
 def test_a_fault_that_passes_stops_the_run(tmp_path: Path) -> None:
     broken = with_control(tmp_path, "/* fault: one nobody can see\n * expect: wrong-result\n */\n", "honest")
-    with pytest.raises(JobError, match=r"the judge is broken: control 'planted' \(f64\) passed"):
+    with pytest.raises(
+        JobError, match=r"self-test failed: verification accepted the known-wrong control 'planted' \(f64\)"
+    ):
         ControlRun(broken, here, runner, Seed.draw()).run(["f64"])
 
 

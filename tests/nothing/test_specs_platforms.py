@@ -194,7 +194,7 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
         ("arch: mips", r"compiler.static_target: expected mips-linux-musl or .* got 'riscv64-linux-musl'"),
         ("arch: ../mips", r"key 'arch': expected text of the form.* got '../mips'"),
         ("runner: qmeu", r"key 'runner': unknown backend 'qmeu'\ndid you mean qemu\?.*known: cuda, native, null, qemu"),
-        ("schema: 2", "line 5: key 'schema' stands twice"),
+        ("schema: 2", "line 5: key 'schema' appears twice"),
         ("baselines: {openblas: OPENBLAS_CORETYPE}", r"key 'baselines.openblas'.*got 'OPENBLAS_CORETYPE'"),
         ("baselines: {openblas: {OPENBLAS_CORETYPE: 3}}", r"key 'baselines.openblas.OPENBLAS_CORETYPE'.*got 3"),
         ("baselines: {openblas: []}", r"key 'baselines.openblas'.*at least 1"),
@@ -205,7 +205,7 @@ def test_a_probing_file_may_say_little_else(tmp_path: Path) -> None:
         ("vlens: [512]\nverify_vlens: [128]", r"tuned: \[512\] are not in verify_vlens \[128\]"),
         ("primitives: []", r"key 'primitives'.*at least 1"),
         ("vlens: [128", r"mine.yaml, line \d+: not readable as YAML"),
-        ("name: other", "stands twice"),
+        ("name: other", "appears twice"),
     ],
 )
 def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, line: str, says: str) -> None:
