@@ -44,7 +44,7 @@ def test_once_in_the_search_ends_it_with_a_verified_product(tmp_path: Path) -> N
     before = len(events(tmp_path / "out", "finished"))
     job.press()
     job.until("stopping the search", 10)
-    assert "whole grid" in job.told
+    assert "built into a library and verified" in job.told
     ended = job.finish()
     assert "Traceback" not in ended.stderr
     assert ended.status == 3, ended.stderr

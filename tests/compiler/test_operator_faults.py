@@ -234,7 +234,7 @@ def test_a_whole_folder_has_no_fault() -> None:
     assert all(one.ok for one in found)
     assert [str(one) for one in found][-3:] == [
         "native f32, f64: candidate, adapter and product: as expected",
-        "native f32, f64: a candidate of each template: as expected",
+        "native f32, f64: one candidate of each template: as expected",
         "native f32, f64: a control that must pass: as expected",
     ]
 

@@ -53,7 +53,7 @@ def test_figures_of_boards_that_differ_are_not_mixed():
         errors.BoardError, match=r"ssh://a and ssh://c differ by 6% .* \(9000 and 9500 ns for 1048576 elements\)"
     ):
         agree(["ssh://a", "ssh://b", "ssh://c"])
-    with pytest.raises(errors.BoardError, match=r"ssh://a is .*128.*, ssh://b is .*256"):
+    with pytest.raises(errors.BoardError, match=r"ssh://a is .*128.* and ssh://b is .*256"):
         agree(["ssh://a", "ssh://b"], ("X60", 128))
 
 
