@@ -1,8 +1,8 @@
 """Constraint expressions: a small, typed, side-effect-free part of Python.
 
 Names, integers, strings, tuples after `in`, `+ - * // %`, comparisons (chained too), `and or not`, `min`, `max`.
-Texts may come from a stranger, so everything else is refused when the text is read, and so are sums of words:
-an expression that has been read can neither loop, call, nor grow beyond its own length.
+Texts may be untrusted, so parsing refuses everything else, and arithmetic on strings. A parsed expression has no loops,
+calls only `min` and `max`, and its work is bounded by its length.
 """
 
 from __future__ import annotations
@@ -34,35 +34,40 @@ _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast
 
 @dataclass(frozen=True)
 class Expression:
-    """A checked expression and the names it reads."""
+    """A checked expression and the names that it uses."""
 
     text: str
     names: frozenset[str]
     code: CodeType
 
     def value(self, names: Mapping[str, Value]) -> int | bool:
-        """The expression's value; raises ZeroDivisionError where it divides by zero."""
+        """The expression's value. Raises ZeroDivisionError."""
         result: int | bool = eval(self.code, {"__builtins__": {}, **FUNCTIONS}, names)
         return result
 
     def column(self, names: Mapping[str, Value | NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The values over columns of numbers, which some of the names may be; words are not. NumPy raises ValueError
-        for `and`, `or`, `not` and chained comparisons of columns, which have no one truth."""
+        """The values for columns: any name may be an array of numbers (not of strings).
+
+        NumPy raises ValueError for `and`, `or`, `not` and chained comparisons of columns, and FloatingPointError for
+        their division by zero.
+        """
         with np.errstate(divide="raise", invalid="raise"):
             found = eval(self.code, {"__builtins__": {}, **_OF_COLUMNS}, names)
         return np.asarray(found, dtype=np.float64)
 
     def in_c(self) -> str:
-        """The same over C's `uint64_t`, for values that are not negative anywhere; raises SpecError for what has no
-        counterpart there."""
+        """The expression in C over `uint64_t`; no intermediate value may be negative.
+
+        Raises SpecError for a part that has no equivalent in C.
+        """
         return _in_c(ast.parse(self.text.strip(), mode="eval").body, self.text)
 
 
 def parse(text: str, kinds: Mapping[str, type]) -> Expression:
-    """Reads an expression over the given names, each an `int` or a `str`.
+    """Parses an expression over names of type `int` or `str`.
 
-    Raises SpecError naming the text and what is wrong: syntax, an unknown name, a word where a number belongs,
-    anything outside the language.
+    Raises SpecError with the text and its fault: syntax, an unknown name, a string in place of a number, or a construct
+    outside of the language.
     """
     if len(text) > MAX_LENGTH:
         raise SpecError(f"the expression '{text[:40]}...' has {len(text)} characters; at most {MAX_LENGTH} are read")
@@ -78,7 +83,7 @@ def parse(text: str, kinds: Mapping[str, type]) -> Expression:
 
 
 def evaluate(text: str, values: Mapping[str, Value]) -> int:
-    """The value of an expression over these names; raises SpecError as `parse` does, and for a division by zero."""
+    """The value of an expression for these names. Raises SpecError as `parse`, and for a division by zero."""
     try:
         return int(_parsed(text, tuple((name, type(value)) for name, value in values.items())).value(values))
     except ZeroDivisionError:
@@ -124,7 +129,7 @@ def _in_c(node: ast.expr, text: str) -> str:
 
 
 class _Reader:
-    """Walks the tree, refuses what is not in the language, and gives each node's kind."""
+    """Checks the tree against the language, and finds the type of each node."""
 
     def __init__(self, text: str, kinds: Mapping[str, type]) -> None:
         self.text = text

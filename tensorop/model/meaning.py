@@ -1,8 +1,8 @@
-"""What a primitive means: an expression over arrays. A small grammar reads it into functions that give its value.
+"""Meanings of primitives: expressions over arrays, parsed by a small grammar into functions that compute their value.
 
-Names, integers, None; `+ - * // % >`, a minus before; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one of
-FUNCTIONS, called with positions alone; `[a, b]` as such an argument. A meaning may come with a stranger's file: nothing
-else is read, no Python is run, and no array or integer grows beyond a bound.
+Names, integers, None; `+ - * // % >`, unary minus; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one of FUNCTIONS
+and positional arguments, which may be lists `[a, b]`. A meaning may come from an untrusted file: everything else is
+refused, no Python code runs, and the sizes of arrays and integers are bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from tensorop.errors import SpecError
 
 MAX_LENGTH = 300
-MAX_ELEMENTS = 1 << 18  # a square of twice as many lanes as the longest vectors here have
+MAX_ELEMENTS = 1 << 18  # (2 x lanes of the longest vectors here)^2
 MAX_INTEGER = 1 << 40
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "abs": np.abs,
@@ -32,7 +32,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "where": np.where,
     "zeros": np.zeros,
 }
-_SIZED = ("full", "ones", "zeros")  # their first argument is how many elements there are
+_SIZED = ("full", "ones", "zeros")  # their first argument is the number of elements
 _OPERATIONS: Mapping[type[ast.operator | ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
@@ -49,17 +49,19 @@ _Value = Callable[[Names], Any]
 
 @dataclass(frozen=True)
 class Meaning:
-    """A meaning that has been read, and the names it uses."""
+    """A parsed meaning, and the names that it uses."""
 
     text: str
     names: frozenset[str]
-    of: _Value  # its value where names are known; raises what NumPy raises
+    of: _Value  # computes its value; raises NumPy's exceptions
 
     def value(self, names: Names) -> Any:
-        """Its value, an array, element, integer or None.
+        """Its value: an array, an element, an integer or None.
 
-        names: arrays, elements (anything with + - *) and integers. Raises SpecError where arrays do not fit, an index
-        does not exist, a divisor is zero, or a result is too large.
+        Raises SpecError for shapes that do not match, an index out of range, a division by zero, and a result that is
+        too large.
+
+        names: arrays, elements (any type with + - *) and integers
         """
         try:
             return self.of(names)
@@ -69,7 +71,7 @@ class Meaning:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Meaning:
-    """Reads a meaning. Raises SpecError naming it and what is wrong."""
+    """Parses a meaning. Raises SpecError with its text and fault."""
     if len(text) > MAX_LENGTH:
         raise SpecError(f"the meaning '{text[:40]}...' has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
@@ -87,11 +89,11 @@ def parse(text: str) -> Meaning:
 
 
 class _Unknown(Exception):
-    """What is outside of the grammar."""
+    """A construct outside of the grammar."""
 
 
 def _read(node: ast.expr) -> _Value:
-    """What gives the node's value. Raises _Unknown."""
+    """A function that computes the node's value. Raises _Unknown."""
     match node:
         case ast.Constant(value=None):
             return lambda names: None
@@ -122,7 +124,7 @@ def _read(node: ast.expr) -> _Value:
 
 
 def _index(node: ast.expr) -> _Value:
-    """Of one axis; None would be another axis."""
+    """The index of one axis, without None, which would add an axis."""
     ends = (node.lower, node.upper, node.step) if isinstance(node, ast.Slice) else (node,)
     if any(isinstance(end, ast.Constant) and end.value is None for end in ends):
         raise _Unknown("None")

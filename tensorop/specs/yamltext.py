@@ -1,8 +1,8 @@
-"""YAML to plain data, from texts that may be untrusted: mappings, lists, words, numbers, true, false, null.
+"""Parses untrusted YAML to plain data: mappings, lists, strings, numbers, true, false, null.
 
-A text costs a little work for each of its characters, or SpecError with its line. Size, depth and what aliases repeat
-are bounded. Numbers are finite and have 64 bits. No tag and no date is known (`2024-01-01` and `12:30` are words). Keys
-are words or integers, and none stands twice.
+The work is linear in the length of the text. Size, depth and expansion of aliases are bounded. Faults raise SpecError
+with the line. Numbers are finite and within 64 bits. Tags are refused, and dates are strings (`2024-01-01`, `12:30`). Keys
+are strings or integers, and each occurs once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tensorop.errors import SpecError
 
 MAX_TEXT = 1 << 20  # characters
 MAX_DEPTH = 32
-MAX_NODES = 200_000  # with what aliases repeat
+MAX_NODES = 200_000  # after expansion of aliases
 MAX_INTEGER = 1 << 63
 
-# libyaml's is ten times as fast: reading every platform's file takes seconds without it.
+# libyaml's loader is ten times as fast; without it, reading all platform files takes seconds.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS: dict[str, bool | None] = {
     **{form: None for word in ("", "~", "null") for form in (word, word.title(), word.upper())},
@@ -38,14 +38,14 @@ _MERGE = "<<"
 
 
 def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, object]:
-    """The mapping in a text. aliases: whether it may have `*name`. Raises SpecError naming origin and line."""
+    """The mapping in a text. Raises SpecError with origin and line. aliases: whether `*name` is allowed"""
     if len(text) > MAX_TEXT:
         raise SpecError(f"{origin}: the YAML has {len(text)} characters; at most {MAX_TEXT} are allowed")
     try:
         data = _Reader(text, origin, aliases).document()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        if mark is not None:  # libyaml has bounds of its own and reads ahead: is one of ours passed before that place?
+        if mark is not None:  # libyaml has own bounds and reads ahead: check ours up to there first
             with contextlib.suppress(yaml.YAMLError):
                 _Reader(text[: mark.index], origin, aliases).document()
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
@@ -60,14 +60,16 @@ def parse(text: str, origin: str, *, aliases: bool = True) -> dict[str, object]:
 
 
 class _Reader:
-    """Builds the data of a text while its bounds are watched. It calls itself for each level, MAX_DEPTH at most."""
+    """Builds the data of a text and checks the bounds. The recursion is at most MAX_DEPTH deep."""
 
     def __init__(self, text: str, origin: str, aliases: bool) -> None:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_Loader)
         self._origin = origin
         self._aliases = aliases
-        self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and nodes; None while it is open
-        self._nodes = 0  # so far, aliases counted as what they repeat
+        self._anchors: dict[
+            str, tuple[Any, int] | None
+        ] = {}  # name -> (value, number of nodes); None while its value is being read
+        self._nodes = 0  # nodes so far, with aliases expanded
         self._depth = 0
 
     def document(self) -> Any:
@@ -109,14 +111,14 @@ class _Reader:
         return value
 
     def _inside(self) -> Iterator[Any]:
-        """The events that begin the parts of a list or mapping, to its end."""
+        """The first events of a list's or mapping's parts, up to its end."""
         for event in self._events:
             if isinstance(event, yaml.CollectionEndEvent):
                 return
             yield event
 
     def _mapping(self) -> dict[Any, Any]:
-        """A key that stands twice is a mistake: the last one does not win."""
+        """A mapping. A duplicate key is an error."""
         own: dict[Any, Any] = {}
         merged: dict[Any, Any] = {}
         for event in self._inside():
@@ -137,7 +139,7 @@ class _Reader:
         return {**merged, **own}
 
     def _repeated(self, event: Any) -> tuple[Any, int]:
-        """What an alias stands for, and how many nodes that has."""
+        """The value of an alias, and its number of nodes."""
         if not self._aliases:
             raise self._refused(event, "anchors are not allowed here")
         name = event.anchor
@@ -148,7 +150,7 @@ class _Reader:
         return found
 
     def _scalar(self, event: Any) -> Any:
-        """What a word without quotes stands for."""
+        """The value of a scalar without quotes."""
         word, digits = event.value, event.value.replace("_", "").lower()
         if word in _WORDS:
             return _WORDS[word]
