@@ -1,1 +1,1 @@
-"""Products for NVIDIA GPUs: the backend `cuda`, which compiles without a GPU and chooses by a model."""
+"""The backend `cuda`: products for NVIDIA GPUs. It compiles without a GPU, and a model chooses the variants."""

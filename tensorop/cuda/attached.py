@@ -1,4 +1,4 @@
-"""Which GPU is in this machine."""
+"""Detects this machine's GPU."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from tensorop.process import waiting
 
 log = logging.getLogger("tensorop")
-_ANSWER_S = 60.0  # several GPUs take seconds to wake
+_ANSWER_S = 60.0  # several GPUs take seconds to initialise
 _MAJOR, _MINOR = 75, 76  # attributes of a device, by CUDA's driver API
 
 
 def attached(device: Mapping[str, int | str]) -> str | None:
-    """The name of this machine's first GPU; None without one, or where it has not the architecture of a platform's
-    `device:`. A driver that does not answer counts as none, and that is logged."""
+    """The name of this machine's first GPU; None without one, or if a platform's `device:` excludes its architecture.
+
+    A driver that does not answer counts as no GPU, with a warning.
+    """
     try:
         return waiting.within(_ANSWER_S, lambda: _attached(device))
     except TimeoutError:

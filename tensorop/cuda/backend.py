@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: kernels are compiled without one; nothing is measured yet, so that a model chooses among them."""
+"""The backend for NVIDIA GPUs. Jobs compile kernels without a GPU; a model chooses among them, not measurements."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from tensorop.runners.base import Launch, Runner
 from tensorop.specs import files as reading
 from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedProblem
 
-SUFFIX = ".cu.j2"  # of templates
+SUFFIX = ".cu.j2"  # of template files
 NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"
-_KERNELS = 224  # that a job builds, where --trials does not say
-_ROUNDS = 8  # of choosing again without what could not be built
+_KERNELS = 224  # kernels that a job builds without --trials
+_ROUNDS = 8  # of choices, each without the kernels that could not be built
 
 
 class NoProcesses(Runner):
@@ -141,7 +141,10 @@ class Backend(Target):
 
 
 def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[KernelTemplate]:
-    """Those of the operator that the platform has primitives for. Raises UsageError for what it has none for."""
+    """The operator's templates whose primitives the platform has.
+
+    Raises UsageError for a dtype that the platform lacks, and for an operator without GPU kernels.
+    """
     known = platform.dtypes
     if strange := [dtype for dtype in dtypes if dtype not in known]:
         message = f"platform '{platform.name}' has no kernels for {', '.join(strange)}; it has {', '.join(known)}"
@@ -154,7 +157,7 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
 
 
 def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
-    """The job's, and where nobody named any also those that the operator expects of a device, and batches."""
+    """The job's shapes. Without --shapes, the operator's usual shapes for a device and batches are added."""
     own = tuple(shape[:3] for shape in job.shapes)
     return own if job.suite != operator.usual else tuple(dict.fromkeys((*own, *_usual(operator), *kit.BATCHED)))
 
@@ -166,14 +169,14 @@ def _usual(operator: Operator) -> list[tuple[int, ...]]:
 
 
 def counted(platform: Platform, c_size: int = 2) -> dict[str, int]:
-    """What families are given: the device's numbers, and how many bytes an element of C has."""
+    """The numbers that families get: the device's, and the bytes of an element of C."""
     numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
     known = ("multiprocessors", "macs", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
     return {**{name: numbers[name] for name in known}, "shared_most": numbers["shared"], "c_size": c_size}
 
 
 class _Work:
-    """What one job chooses and builds."""
+    """The kernels that one job chooses and builds."""
 
     def __init__(
         self, platform: Platform, operator: Operator, templates: Sequence[KernelTemplate], compiler: nvcc.Nvcc, job: Job
@@ -185,14 +188,14 @@ class _Work:
         known = counted(platform, kernels.c_size(self.dtypes[0]))
         self.layouts = [Layout.of(templates, known, *layout) for layout in LAYOUTS]
         self.built: dict[str, Built | Outcome] = {}
-        self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # of a layout, a place in it, and a dtype
+        self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # by layout, place in it and dtype
         self.variants: list[LibraryVariant] = []
         self.images: list[bytes] = []
-        self.records: list[dict[str, Any]] = []  # of each variant, for card and manifest
-        self.sources: dict[int, str] = {}  # by image
+        self.records: list[dict[str, Any]] = []  # one for each variant, for card and manifest
+        self.sources: dict[int, str] = {}  # CUDA by image
 
     def choose(self) -> Iterator[Event]:
-        """Chooses for each layout, builds, and chooses again without what could not be built."""
+        """Chooses candidates for each layout and builds them; it chooses again without those that cannot be built."""
         size = sum(part.numbers.size for layout in self.layouts for part in layout.parts)
         yield Phase("model", f"{size} configurations ranked on {len(self.shapes)} shapes")
         trials = self.job.trials or _KERNELS
@@ -230,7 +233,7 @@ class _Work:
         return self.built[text]
 
     def _codes(self, dtype: str) -> str:
-        """The architectures that know a dtype."""
+        """The architectures that support a dtype."""
         if dtype.removesuffix(kernels.FLOAT_C) != "bf16":
             return self.codes
         number = {code: int("".join(c for c in code if c.isdigit())) for code in self.codes.split()}
@@ -239,7 +242,7 @@ class _Work:
         )
 
     def _collect(self, good: Sequence[tuple[int, int, str]]) -> None:
-        """The variants, each kernel's code once: equal code is dropped. The kernel that copies comes last."""
+        """Collects variants and images. Equal machine code is one image. The kernel that copies operands is last."""
         places: dict[bytes, int] = {}
         for at, place, dtype in good:
             text, one = str(self.texts[at, place, dtype]), self.layouts[at].candidate(place)
@@ -257,7 +260,7 @@ class _Work:
         self.images = [*places, made.image]
 
     def product(self) -> Product:
-        """Everything the product's folder holds."""
+        """All files of the product's folder."""
         facts = {"measured": False, "said": NOT_MEASURED, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
         content = Content(self.operator, self.platform, self.variants, self.records, self.images, self.sources, facts)
         return product(content)

@@ -1,4 +1,4 @@
-"""Which few configurations a library holds: those that a model says are together the least slow on a job's shapes."""
+"""Chooses a library's few configurations: together they have the lowest predicted cost on a job's shapes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tensorop.errors import JobError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point, Value
 
-LAYOUTS = ((0, 0), (0, 1), (1, 0), (1, 1))  # A along M, B along K
-COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, beside what it moves
-LEAST_GAIN = 0.005  # of the geometric mean, for which one more is carried
+LAYOUTS = ((0, 0), (0, 1), (1, 0), (1, 1))  # whether A is contiguous along M, and B along K
+COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, besides the time of the moved bytes
+LEAST_GAIN = 0.005  # share of the geometric mean that one more variant must gain
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration, by its place in its family's grid."""
+    """A configuration: a place in its family's grid."""
 
     family: Family
     number: int
@@ -46,7 +46,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ServingFamily:
-    """Configurations of a family that serve a layout: those that swap, of the layout as they compute it."""
+    """Configurations of a family that serve a layout. If they swap operands, the family has the swapped layout."""
 
     family: Family
     numbers: NDArray[np.intp]
@@ -57,7 +57,7 @@ class ServingFamily:
 
 @dataclass(frozen=True)
 class Layout:
-    """All configurations that serve problems stored in one way."""
+    """All configurations that serve problems of one layout."""
 
     a_along_m: int
     b_along_k: int
@@ -70,13 +70,13 @@ class Layout:
             here = Family(template, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k})
             swaps = here.grid.get("swap", np.zeros(here.size))
             parts.append(ServingFamily(here, np.flatnonzero(swaps == 0)))
-            if swaps.any():  # C' = B' A': what is stored along K still is
+            if swaps.any():  # C' = B' A': operands stored along K stay so
                 across = Family(template, {**device, "a_along_m": 1 - b_along_k, "b_along_k": 1 - a_along_m})
                 parts.append(ServingFamily(across, np.flatnonzero(across.grid["swap"] != 0)))
         return Layout(a_along_m, b_along_k, tuple(part for part in parts if part.numbers.size))
 
     def candidate(self, place: int) -> Candidate:
-        """By its place in what `costs` gives."""
+        """The candidate at a place in the result of `costs`."""
         for part in self.parts:
             if place < part.numbers.size:
                 return Candidate(part.family, int(part.numbers[place]))
@@ -84,7 +84,7 @@ class Layout:
         raise IndexError(place)
 
     def alike(self, place: int) -> list[int]:
-        """The places of all candidates that have the kernel of this one."""
+        """The places of all candidates with the same kernel as this one."""
         one, found, first = self.candidate(place), [], 0
         for part in self.parts:
             if part.family is one.family:
@@ -94,7 +94,7 @@ class Layout:
         return found
 
     def costs(self, m: int, n: int, k: int, batch: int = 1) -> Column:
-        """Predicted cycles of products whose rows follow each other; infinite where a candidate cannot serve them."""
+        """Predicted cycles of a problem with contiguous rows, by candidate; infinite if a candidate cannot serve it."""
         call = {"m": m, "n": n, "k": k, "batch": batch}
         unaligned_a = (m if self.a_along_m else k) % 8 != 0
         unaligned_b = (k if self.b_along_k else n) % 8 != 0
@@ -109,12 +109,12 @@ class Layout:
         return np.concatenate(found)
 
     def universal(self) -> NDArray[np.bool_]:
-        """Which candidates serve every alignment by themselves."""
+        """Whether each candidate serves every alignment without a copy."""
         each = [(part.column("align_ab") <= 2) & (part.column("align_c") <= 2) for part in self.parts]
         return np.concatenate(each)
 
     def seeds(self) -> list[int]:
-        """The places of its families' seed configurations, where they are legal, in each family's order."""
+        """The places of the families' legal seed configurations, in each family's order."""
         found, first, names = [], 0, [part.family.template.name for part in self.parts]
         for part in self.parts:
             grid = part.family.grid
@@ -126,11 +126,11 @@ class Layout:
         return [place for _, _, place in sorted(found)]
 
     def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
-        """At most `most` places of candidates: one that serves everything first, then each the one that helps most,
-        then, for what the model may be wrong about, the families' seeds, and shape by shape the best whose kernel is
-        not carried yet.
+        """The places of at most `most` candidates.
 
-        failed: places that must not be chosen. Raises JobError where nothing serves everything.
+        The first one serves every alignment. Each further one lowers the mean cost most. Then, since the model can be
+        wrong, follow the families' seeds, and for each shape the best candidate with a new kernel.
+        failed: places that must not be chosen. Raises JobError if no candidate serves every alignment.
         """
         costs = np.log(np.array([self.costs(*shape) for shape in shapes]))
         costs[:, list(failed)] = np.inf

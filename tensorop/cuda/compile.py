@@ -1,4 +1,4 @@
-"""A device's kernel to its machine code, by nvcc; refused where it spills."""
+"""Compiles a device's kernel with nvcc, and refuses machine code that spills registers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tensorop.runners import process
 
 _PRODUCT = "kernel.fatbin"
 _FLAGS = ("-std=c++17", "-O3", "-Xptxas", "-v", "-fatbin")
-# The accumulators left their registers, or the compiler waits for each product before the next one. What ptxas 13.0
-# does: 3 x 128 accumulators in 512 threads are refused (C7602); 192 fit into 232 registers a thread only where no other
-# way to store C is compiled in; a producer with 24 registers spills.
+# ptxas spilled the accumulators, or it waits for each product before the next one (C75xx). With ptxas 13.0:
+# - 3 x 128 accumulators in 512 threads are refused (C7602)
+# - 192 accumulators fit into 232 registers a thread only if the kernel has a single way to store C
+# - a producer with 24 registers spills
 _SPILLED = re.compile(r"[1-9]\d* bytes (?:stack frame|spill \w+)")
 _WARNED = re.compile(r"C75\d\d[^\n]*")
 _USED = re.compile(r"Used (\d+) registers")
@@ -26,13 +27,15 @@ _USED = re.compile(r"Used (\d+) registers")
 class Built:
     """A kernel's machine code."""
 
-    image: bytes  # what a driver loads
-    registers: int  # of a thread, the most of its architectures
+    image: bytes  # the fat binary that the driver loads
+    registers: int  # of a thread; the maximum over its architectures
 
 
 def build(source: str, codes: str, nvcc: Nvcc, timeout_s: float = 300.0) -> Built | Outcome:
-    """The machine code of a kernel's file for each of `codes` (sm_90a, or compute_80 for PTX), from the cache what was
-    built before."""
+    """The machine code of a kernel's file for each of `codes` (sm_90a, or compute_80 for PTX), cached.
+
+    Outcome: COMPILE, TIMEOUT, or OBJECT if it spills.
+    """
     wanted = codes.split()
     oldest = [code.removeprefix("sm_").removeprefix("compute_") for code in wanted]
     pairs = [f"-gencode=arch=compute_{one},code={code}" for one, code in zip(oldest, wanted, strict=True)]

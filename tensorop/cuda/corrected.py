@@ -1,4 +1,4 @@
-"""What a device's clock says against the model: factors on predicted cycles, by measured problems around a call."""
+"""Corrects a model by measured problems: factors on the predicted cycles of a call, from the problems around it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from tensorop.cuda.choose import COPY_CYCLES
 from tensorop.cuda.library import LibraryVariant
 
-# Fitted on rows that are left out, of two products. Distances are squares of doublings.
-PRIOR = 0.02  # weight of the model as it is; a problem two doublings away has 0.03
-NEAR = 0.0001  # what keeps a problem's weight on itself finite: a measured one goes by its own figures
-REACH = 4  # weights fall with the distance up to here, with its square beyond
-UNALIGNED = 4 << 16  # how far rows off 16 bytes are from aligned ones
-PARTS = (1, 1, 4, 1)  # of m, n, k, batch: by what a square is divided; K says least of which kernel is best
+# Fitted by cross-validation on two products. A distance is a sum of squares, in doublings of a size.
+PRIOR = 0.02  # weight of the uncorrected model; a problem at a distance of two doublings has 0.03
+NEAR = 0.0001  # keeps the weight at distance 0 finite; a measured problem uses its own times
+REACH = 4  # weights fall with the distance up to here, and with its square beyond
+UNALIGNED = 4 << 16  # distance between an operand with and without 16-byte alignment, in units of 2 ** -16
+PARTS = (1, 1, 4, 1)  # divisors of the squares of m, n, k, batch; the best kernel depends least on k
 
 
 @dataclass(frozen=True)
 class MeasuredProblem:
-    """A measured problem, row-major, rows one after the other."""
+    """A measured problem, row-major with contiguous rows."""
 
     a_along_m: int
     b_along_k: int
@@ -29,7 +29,7 @@ class MeasuredProblem:
     n: int
     k: int
     batch: int
-    us: Mapping[int, float]  # medians by number of variant
+    us: Mapping[int, float]  # median by number of variant
 
     @property
     def layout(self) -> tuple[int, int]:
@@ -37,7 +37,7 @@ class MeasuredProblem:
 
     @property
     def operands(self) -> tuple[tuple[int, int], ...]:
-        """Rows and columns of A, B and C as they are stored."""
+        """Rows and columns of A, B and C in memory."""
         a = (self.k, self.m) if self.a_along_m else (self.m, self.k)
         b = (self.n, self.k) if self.b_along_k else (self.k, self.n)
         return a, b, (self.m, self.n)
@@ -57,22 +57,22 @@ def _aligned(rows: int, cols: int, batch: int, to: int) -> bool:
 
 
 def _log(x: int) -> int:
-    """As the library has it: parts of 256, straight between powers of two."""
+    """256 * log2(x) as the library computes it, linear between powers of two."""
     whole = max(x, 1).bit_length() - 1
     return whole * 256 + ((max(x, 1) << 8 >> whole) & 255)
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """Measured problems, by which predictions of others are corrected."""
+    """Measured problems that correct the predictions for others."""
 
     variants: Sequence[LibraryVariant]  # of the library, in order
     rows: Sequence[MeasuredProblem]  # each problem once
-    where: str  # on what they were measured, and when
+    where: str  # the machine and date of the measurement
 
     @cached_property
     def cycles(self) -> list[dict[int, int]]:
-        """Of each row by variant: predicted by the model, with those of copies to aligned rows."""
+        """The model's cycles, copies to aligned rows included: for each row, by variant."""
         return [self._cycles(row) for row in self.rows]
 
     def _cycles(self, row: MeasuredProblem) -> dict[int, int]:
@@ -92,7 +92,7 @@ class Corrections:
 
     @cached_property
     def factors(self) -> list[dict[int, float]]:
-        """Of each row by variant: measured over predicted, in units of the mean over the variants."""
+        """Measured over predicted, relative to the mean over the variants: for each row, by variant."""
         found = []
         for row, cycles in zip(self.rows, self.cycles, strict=True):
             own = {number: us / cycles[number] for number, us in row.us.items()}
@@ -101,7 +101,7 @@ class Corrections:
         return found
 
     def factor(self, variant: int, row: MeasuredProblem, without: int = -1) -> float:
-        """What predicted cycles are multiplied by, as the library counts it. without: a row that is not known."""
+        """The factor on predicted cycles, as the library computes it. without: a row to leave out."""
         sum_ = all_ = PRIOR
         for at, (of, factors) in enumerate(zip(self.rows, self.factors, strict=True)):
             if of.layout == row.layout and at != without and variant in factors:
@@ -111,7 +111,7 @@ class Corrections:
         return sum_ / all_
 
     def context(self) -> dict[str, Any]:
-        """For the library's templates."""
+        """The context of the library's templates."""
         figures: list[tuple[int, float]] = []
         variants = []
         for number in range(len(self.variants)):
@@ -125,8 +125,10 @@ class Corrections:
         return {**fixed, "rows": rows, "figures": figures, "variants": variants}
 
     def judged(self, dtype: str) -> dict[str, Any]:
-        """What the choice costs on rows that are left out of the correction, and how far predictions are off, by the
-        model alone (before) and corrected (after)."""
+        """The regret of the choice, and the error of predictions, on rows left out of the correction.
+
+        before: by the model alone; after: corrected
+        """
         lost: dict[str, list[float]] = {"before": [], "after": []}
         off: dict[str, list[float]] = {"before": [], "after": []}
         rows = []

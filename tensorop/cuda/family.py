@@ -1,4 +1,4 @@
-"""A family of device kernels: its legal configurations as columns of numbers, and what its model says of calls."""
+"""A family of device kernels: its legal configurations as columns of numbers, and its model's predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tensorop.model.point import Point, Value
 Column = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 
-# What a call is to a model, beside the device's numbers and the configuration.
+# The names of a call in a model, besides the device's numbers and the configuration.
 CALL = ("m", "n", "k", "batch")
 
 
@@ -32,12 +32,12 @@ class Family:
 
     @cached_property
     def facts(self) -> dict[str, Expression]:
-        """Each over the tunables, what is given, and the facts before it."""
+        """Each fact is an expression of tunables, `given`, and the facts before it."""
         return self._read("facts", self.template.facts, {})
 
     @cached_property
     def model(self) -> dict[str, Expression]:
-        """Each over facts, the call, and those before it; the last is the cost in cycles."""
+        """Each entry is an expression of facts, the call, and the entries before it; the last is the cost in cycles."""
         if not self.template.model:
             raise SpecError(
                 f"template '{self.template.name}': key 'model': expected expressions that predict its cost, got none"
@@ -63,7 +63,7 @@ class Family:
 
     @cached_property
     def grid(self) -> Columns:
-        """The legal configurations: a column for each tunable and each fact. Raises JobError where there is none."""
+        """The legal configurations: a column for each tunable and each fact. Raises JobError if there is none."""
         early = {name: values for name, values in self.template.tunables.items() if name in self._named}
         late = {name: values for name, values in self.template.tunables.items() if name not in self._named}
         found = self._with_facts(_product(early))
@@ -81,8 +81,10 @@ class Family:
 
     @cached_property
     def late(self) -> int:
-        """How many configurations in a row have one kernel: choices of what neither facts nor constraints read, which a
-        launch alone is told."""
+        """The number of successive configurations with one kernel.
+
+        They differ in tunables that no fact and no constraint reads: only the launch uses these.
+        """
         return prod(len(values) for name, values in self.template.tunables.items() if name not in self._named)
 
     @cached_property
@@ -103,10 +105,10 @@ class Family:
         return columns
 
     def predicted(self, call: Mapping[str, int]) -> Column:
-        """Cycles of a call by each configuration of the grid. m, n: of the product as computed."""
+        """Predicted cycles of a call, by configuration of the grid."""
         grid = self.grid
         names: dict[str, Any] = {**self.given, **grid, **call}
-        if "swap" in grid:  # m and n change places there
+        if "swap" in grid:  # such configurations exchange m and n
             swapped = grid["swap"] != 0
             names |= {"m": np.where(swapped, call["n"], call["m"]), "n": np.where(swapped, call["m"], call["n"])}
         for name, expression in self.model.items():
@@ -118,11 +120,11 @@ class Family:
         return len(next(iter(self.grid.values())))
 
     def point(self, number: int) -> Point:
-        """A configuration by its place in the grid."""
+        """The configuration at a place in the grid."""
         return Point.of({name: _plain(self.grid[name][number]) for name in self.template.tunables})
 
     def numbers(self, number: int) -> dict[str, Value]:
-        """Tunables, facts and what is given, of a configuration."""
+        """A configuration's tunables and facts, with `given`."""
         return {**self.given, **{name: _plain(column[number]) for name, column in self.grid.items()}}
 
 
@@ -131,7 +133,7 @@ def _plain(value: Any) -> Value:
 
 
 def _product(values: Mapping[str, Sequence[Value]]) -> Columns:
-    """Every choice, as columns."""
+    """All combinations of values, as columns."""
     if not values:
         return {}
     each = [np.array(choices) for choices in values.values()]

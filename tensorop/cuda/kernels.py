@@ -1,4 +1,4 @@
-"""One configuration to its CUDA: rendered, read by the gate, and put together with the primitives that it calls."""
+"""Makes the CUDA of a configuration: it renders the template, checks it by the gate, and adds the called primitives."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.render import apart, render
 
 KERNEL = "device/kernel.cu"
-AROUND = {  # by what operands a family takes: the function around its template, and who calls that
+AROUND = {  # by kind of operands: the templates of the function around a kernel, and of its caller
     "pointers": ("device/block.cu.j2", "device/entry.cu.j2"),
     "maps": ("device/maps.cu.j2", "device/maps_entry.cu.j2"),
 }
-# What a kernel calls beside primitives.
+# Functions that a kernel may call besides primitives.
 OWN = {
     one.name: one
     for one in (
@@ -40,15 +40,13 @@ OWN = {
         ),
     )
 }
-# Pitfalls of kernels that take tensor maps, beside the comments of their primitives:
-# - Two groups that take tiles in turn need a named barrier between them. A barrier in memory knows its phase only by
-#   parity, so a group that waits two phases ahead passes too early.
-# - A ring of one stage hangs where stages are given back one step late.
+# Pitfalls of kernels with tensor maps, besides the comments of their primitives:
+# - Two groups that alternate between tiles need a named barrier. A barrier in memory has only the parity of its phase,
+#   so a group that waits two phases ahead passes too early.
+# - A ring of one stage hangs if stages are released one step late.
 # - Clusters of 2 x 2, which share loads of both operands, are slower.
-# Not there, since none was faster on an H200: products of few rows streamed through registers; several small matrices
-# one after the other in a warp; tiles that begin at different parts of K; L2 fetches through a whole launch.
 
-# What kernels that take tensor maps call of device/tiles.cu.j2 beside.
+# Functions of device/tiles.cu.j2 that kernels with tensor maps may also call.
 _OF_TILE = "reads(launch, 1, 1); holds(0 <= tile); holds(tile < clusters); "
 _RANK = "holds(0 <= rank); holds(rank < {{ cluster_%s }}); gives(0, %s + {{ tile_%s * (cluster_%s - 1) }})"
 OF_MAPS = {
@@ -85,23 +83,23 @@ OF_MAPS = {
         ),
     )
 }
-_MOST = {"threads": 1024, "tile_m": 4096, "tile_n": 4096, "raster": 64, "matrices": 32, "shared": 1 << 18}  # of facts
+_MOST = {"threads": 1024, "tile_m": 4096, "tile_n": 4096, "raster": 64, "matrices": 32, "shared": 1 << 18}  # by fact
 _MOST_OF_MAPS = {
     "cluster": 16, "cluster_m": 16, "cluster_n": 16, "split_k": 16, "stages": 64, "box_a": 256, "box_b": 256,
     "piece": 64,
 }  # fmt: skip
 _OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "a_along_m", "b_along_k"})
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
-FLOAT_C = "_f32"  # ends the name of a type whose C is float, where A and B are not
+FLOAT_C = "_f32"  # the end of a type's name if C is float and A and B are not
 
 
 def c_size(dtype: str) -> int:
-    """Bytes of an element of C."""
+    """The bytes of an element of C."""
     return 4 if dtype.endswith(FLOAT_C) else 2
 
 
 def primitives(platform: Platform) -> dict[str, tuple[Collective, str]]:
-    """What kernels may call, with the set it is of: the first set's of a name."""
+    """A platform's collective primitives by name, each with its set's name; the first set with a name wins."""
     found: dict[str, tuple[Collective, str]] = {}
     for one in platform.primitives:
         for name, collective in one.collectives.items():
@@ -110,15 +108,18 @@ def primitives(platform: Platform) -> dict[str, tuple[Collective, str]]:
 
 
 def missing(platform: Platform, template: KernelTemplate) -> tuple[str, ...]:
-    """What a template needs and the platform lacks."""
+    """The primitives that a template needs and the platform lacks."""
     return tuple(name for name in template.needs if name not in primitives(platform))
 
 
 def text(
     operator: Operator, platform: Platform, template: KernelTemplate, dtype: str, numbers: Mapping[str, Value]
 ) -> str | Outcome:
-    """The whole file of a kernel, or why there is none. numbers: tunables, facts, what is given."""
-    # The same name may be another primitive in another set: one set that has all the template needs serves it.
+    """The whole file of a kernel, or the reason for its absence.
+
+    numbers: tunables, facts and the numbers that the family gets.
+    """
+    # Sets can have different primitives with the same name, so one set must have all that the template needs.
     sets = [s for s in platform.primitives if not {n for n in template.needs if n not in s.collectives}]
     if not sets:
         return Outcome(Kind.REFUSED, "gate", f"no primitive set has all of {', '.join(template.needs)}")
@@ -133,7 +134,7 @@ def text(
             return kernel
         entry = render.text(env, AROUND[context["operands"]][1], context)
         used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel + entry)]
-        # assembly has `{%` of its own: only what asks for something is a template
+        # Assembly can contain `{%`, so only primitives with parameters are rendered.
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
         typedefs = [f"typedef {c} {name};" for name, c in chosen.addresses.items() if re.search(rf"\b{name}\b", kernel)]
         support = _rendered(operator, chosen.types[of_a].support, context)
@@ -154,7 +155,7 @@ def text(
 def block(
     operator: Operator, chosen: PrimitiveSet, template: KernelTemplate, context: Mapping[str, Any]
 ) -> str | Outcome:
-    """The function around a template, once the gate has read it, as it does for processors."""
+    """The function around a template, after the same gate as for CPUs; or the refusal."""
     if refused := _facts(context):
         return refused
     primitives = chosen.primitives_of(str(context["dtype"]), {}, None)
@@ -177,7 +178,7 @@ def block(
 
 
 def _facts(context: Mapping[str, Any]) -> Outcome | None:
-    """Refuses facts that no launch can have, and memory that the fact `shared` has no room for."""
+    """Refuses facts that are impossible in a launch, and a fact `shared` that is too small for its buffers."""
     maps = context["operands"] == "maps"
     if context["operands"] not in AROUND:
         return Outcome(Kind.REFUSED, "gate", f"operands are '{context['operands']}'; expected {' or '.join(AROUND)}")

@@ -1,4 +1,4 @@
-"""A product to the program of its tuning kit and the steps that it takes; and the rows that come back."""
+"""Makes the program and the plan of a GPU product's tuning kit, and corrections from its results."""
 
 from __future__ import annotations
 
@@ -25,19 +25,22 @@ from tensorop.provision import nvcc
 from tensorop.specs import files as reading
 from tensorop.target import KitRequest, TimedProblem
 
-CONTROLS = 16  # faulty kernels and the plain one, after the oracle itself
+CONTROLS = 16  # faulty kernels and the plain one; control -1 is the oracle itself
 VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"
 BATCHED = ((128, 128, 128, 256), (32, 32, 32, 4096))
-# What is compared element by element (multiply-adds), bytes of operands together, us of a graph, ms of heat, rounds,
-# and the seconds that a step may take.
+# Multiply-adds up to which each element is compared, bytes of all operand sets, us of a CUDA graph, ms of warm-up,
+# rounds, and the limit of a step in seconds.
 SETTINGS = "8589934592 180000000 2000 300 9 300"
 LARGEST = 3e11  # multiply-adds of a random problem
-NAMES = {"TN"[not b] + "TN"[not a]: (a, b) for a, b in LAYOUTS}  # as of a column-major product, B first
+NAMES = {"TN"[not b] + "TN"[not a]: (a, b) for a, b in LAYOUTS}  # of the column-major product, B first
 _GLIBC = "2.28"
 
 
 def program(operator: Operator, platform: Platform, root: Path, library: str) -> bytes:
-    """library: its name; it is linked in as the product's archive has it. Raises JobError where it cannot be built."""
+    """The kit's program. library: the name of the product's archive, which is linked in unchanged.
+
+    Raises JobError if it cannot be built.
+    """
     own = operator.folder / "device" / "kit"
     sources = (*sorted(own.glob("*.[ch]")), *sorted((paths.native_dir() / "kit").glob("kit_rows.[ch]")))
     files = {path.name: path.read_text(encoding="utf-8") for path in sources}
@@ -69,8 +72,10 @@ def program(operator: Operator, platform: Platform, root: Path, library: str) ->
 
 
 def steps(of: Content, request: KitRequest) -> Iterator[str]:
-    """The lines of its plan. Of types only the first is timed where nobody asks: the same configuration of another is
-    as fast within some percent."""
+    """The lines of a kit's plan.
+
+    Without --dtype only the first type is timed: a configuration has nearly the same speed in the others.
+    """
     held = list(dict.fromkeys(variant.dtype for variant in of.variants))
     types = {dtype.removesuffix(FLOAT_C): dtype for dtype in held} | {dtype: dtype for dtype in held}
     if strange := [name for name in request.dtypes if name not in types]:
@@ -89,12 +94,12 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
     problems = dict.fromkeys((*((*shape[:3], 1) for shape in request.shapes), *more))
     for name in request.layouts or NAMES:
         for m, n, k, batch in problems:
-            for dtype in request.dtypes or held[:1]:  # side by side, as the machine is in one state then
+            for dtype in request.dtypes or held[:1]:  # one after the other, in the same state of the machine
                 yield f"time {types[dtype]} {' '.join(map(str, NAMES[name]))} {m} {n} {k} {batch}"
 
 
 def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
-    """Sizes up to 16384, two of three in whole words of 16 bytes."""
+    """Random sizes m, n, k up to 16384 with batch 1; two of three problems have sizes that are multiples of 8."""
     rng = np.random.default_rng((20261123, before))
     for number in range(count):
         while True:
@@ -107,7 +112,7 @@ def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def corrections(of: Content, rows: Sequence[TimedProblem], where: str) -> Corrections:
-    """rows: a kit's, the last one of a problem counts. A type without rows of its own takes another's."""
+    """Corrections from a kit's rows; the last row of a problem counts. A type without rows uses another type's."""
     alike: dict[tuple[Any, ...], dict[str, int]] = {}
     for number, variant in enumerate(of.variants):
         one = variant.candidate.numbers

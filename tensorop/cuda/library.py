@@ -1,4 +1,4 @@
-"""Kernels to the library that launches them: the C of its host side, compiled around their code."""
+"""Builds the library that launches the kernels: the C of its host side, with their machine code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tensorop.package import card
 from tensorop.render import render
 
 _PUBLIC = re.compile(r"\b(tensorop_\w+)\(")
-# What a family that has no such tunable or fact is to the host.
+# The host's values for tunables and facts that a family lacks.
 _ABSENT = {
     "swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "stays": 0, "box_a": 0, "box_b": 0, "piece": 0,
     "chunk_b": 64, "matrices": 1, "overlapped": 0,
@@ -33,11 +33,11 @@ _READ = (
 
 @dataclass(frozen=True)
 class LibraryVariant:
-    """A candidate for a dtype, as the library holds it."""
+    """A candidate for a dtype, in the library."""
 
     candidate: Candidate
     dtype: str
-    image: int  # the number of its code
+    image: int  # the number of its machine code
 
 
 def sources(
@@ -48,8 +48,11 @@ def sources(
     provenance: card.Card,
     corrections: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
-    """The files of the library, by name; the last of `images` is the kernel that copies. corrections: of predictions,
-    by what was measured (corrected.py)."""
+    """The library's source files, by name.
+
+    images: machine code; the last one is the kernel that copies operands
+    corrections: of predictions, by measurements (corrected.py)
+    """
     templates = {one.candidate.template.name: one.candidate for one in variants}
     families = list(templates)
     named = {name for one in templates.values() for name in {*one.template.tunables, *one.template.facts}}
@@ -121,14 +124,14 @@ def _in_c(template: str, name: str, part: Any) -> str:
 
 
 def name_of(operator: Operator) -> str:
-    """Of the library, without lib and its suffix."""
+    """The library's name, without lib and the suffix."""
     return f"tensorop_{operator.name}_cuda"
 
 
 def build(
     files: Mapping[str, bytes], operator: Operator, platform: Platform, timeout_s: float = 300.0
 ) -> tuple[bytes, bytes]:
-    """The shared library and the archive of its one object. Raises JobError with the compiler's words."""
+    """The shared library, and the archive with its one object. Raises JobError with the compiler's output."""
     target, name = platform.compiler.shared_target, name_of(operator)
     header = files[f"tensorop/{operator.name}_cuda.h"].decode()
     names = sorted(set(_PUBLIC.findall(header)))

@@ -1,4 +1,4 @@
-"""Variants to a product for GPUs, and back: everything that a folder holds."""
+"""Makes a GPU product's folder from variants, and reads the variants back from it."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _AGAIN = "build it again with this version: run the same `tensorop <operator>` c
 
 @dataclass(frozen=True)
 class Content:
-    """All that a product is made of."""
+    """Everything that a product is made from."""
 
     operator: Operator
     platform: Platform
     variants: Sequence[LibraryVariant]  # in the library's order
-    records: Sequence[Mapping[str, Any]]  # what card and manifest say of each variant
-    images: Sequence[bytes]  # machine code; the last one copies
+    records: Sequence[Mapping[str, Any]]  # each variant's entry in card and manifest
+    images: Sequence[bytes]  # machine code; the last one copies operands
     texts: Mapping[int, str]  # CUDA, by number of image
     facts: Mapping[str, Any]  # of the card
 
 
 def product(of: Content, corrections: Corrections | None = None) -> Product:
-    """Everything the product's folder holds."""
+    """All files of the product's folder."""
     operator, platform = of.operator, of.platform
     facts = {**of.facts, "images": [len(image) for image in of.images]}
     card = manifest.provenance(OperatorPart(operator, [], facts), platform, {})
@@ -85,8 +85,10 @@ def content(
     templates: Sequence[KernelTemplate],
     device: Mapping[str, int],
 ) -> Content:
-    """What a product was made of. part: the operator's, of its manifest. Raises UsageError where a template is
-    another one now; KeyError, ValueError, OSError where something is absent."""
+    """The content of an existing product. part: the operator's part of its manifest.
+
+    Raises UsageError if a template has changed since; KeyError, ValueError or OSError if a part is absent.
+    """
     by_digest = {template.digest: template for template in templates}
     families: dict[tuple[str, int, int], Family] = {}
     numbered = {}
