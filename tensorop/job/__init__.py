@@ -1,1 +1,1 @@
-"""The parts of the pipeline: templates, the forecast, delivery."""
+"""The parts of a job: templates, the forecast, delivery."""

@@ -1,15 +1,15 @@
-"""A job's templates: the operator's own, and with the llm or replay author further ones, judged before they compete.
+"""A job's templates: the operator's own, and those of the llm or replay author, which are judged before the search.
 
-How a model's draft becomes a kernel, from top to bottom:
+How a model's draft becomes a kernel, step by step:
 
-1. the model is asked for one, and once more where it fails (author/llm/rounds.py, prompt.py, transport.py)
-2. the template in the answer is found and read (author/llm/reading.py; author/parse.py)
-3. `judge` tries it at a few points as trials are carried out (trial/trial.py), and at each of these points
-4. the gate reads the template (author/gate.py), a limited process renders it (render/apart.py), the gate reads the C
+1. the model is asked for a template, and for one repair if it fails (author/llm/rounds.py, prompt.py, transport.py)
+2. the template in the answer is found and parsed (author/llm/reading.py; author/parse.py)
+3. `judge` tries it at a few points, by the code of trials (trial/trial.py); steps 4 to 6 are done at each point
+4. the gate checks the template (author/gate.py), a limited process renders it (render/apart.py), the gate checks the C
    (author/c_gate.py, author/addresses/), primitives become C (render/render.py): in this order in render/texts.py
-5. a compiler makes an object, whose machine code is read (build/compile.py, build/gate.py), and a linker a program:
-   `Target.build` (target.py)
-6. it is verified, and in a search measured (trial/trial.py)
+5. a compiler makes an object, whose machine code is checked (build/compile.py, build/gate.py), and a linker makes a
+   program: `Target.build` (target.py)
+6. the program is verified, and measured in a search (trial/trial.py)
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from tensorop.target import Target
 from tensorop.trial import judging
 from tensorop.trial.trial import FIRST_S, Evaluator, Limit, carry_out
 
-TEMPLATES = 4  # asked of a model in one job
-JUDGED_POINTS = 3  # of a new template's space, spread over it, before it may compete
+TEMPLATES = 4  # requested from a model in one job
+JUDGED_POINTS = 3  # points across a new template's space at which it is judged before the search
 
 
 @dataclass(frozen=True)
 class JobAuthor:
-    """Brings the templates of a job."""
+    """Provides the templates of a job."""
 
     job: Job
     operator: Operator
     target: Target
     seed: Seed
-    work: Path  # for candidates, and for what is asked of a model
+    work: Path  # the folder of candidates and of a model's recorded calls
     texts: Texts = field(default_factory=Texts)
 
     def templates(self, journal: Journal) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
-        """The operator's templates first, then the author's. A resumed run takes the author's from its journal."""
+        """The operator's templates, then the author's. A resumed run reads the author's from its journal."""
         job, operator = self.job, self.operator
         own = tuple(offline.templates(operator.folder, operator.name, operator.added))
         names = {template.name for template in own}
@@ -85,7 +85,7 @@ class JobAuthor:
         return (*own, *accepted)
 
     def judge(self, template: KernelTemplate) -> Outcome:
-        """A new template at a few points of its space, through the very path of a trial, for the job's first dtype."""
+        """Tries a new template at a few points of its space, by the code of trials, for the job's first dtype."""
         dtype = self.job.dtypes[0]
         space = judging.legal(self.operator, self.target.platform, template, dtype)
         if isinstance(space, Outcome):
@@ -119,22 +119,22 @@ class JobAuthor:
 
 
 def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
-    """What brings templates between the trials of a search, by what these told; no author does so far."""
+    """A function that adds templates during a search, from the results of trials; None: no author does so yet."""
     return None
 
 
 def _of_authors(journal: Journal) -> list[KernelTemplate]:
-    """Those of earlier runs that are no operator's own."""
+    """The journal's templates that are not the operator's own."""
     return [one for one in journal.history.templates.values() if one.author not in offline.AUTHORS]
 
 
 def _kept(journal: Journal) -> tuple[KernelTemplate, ...]:
-    """Those that are there from the start; later ones join where they did."""
+    """The authors' templates from the start of the run; later ones join during the search again."""
     return tuple(one for one in _of_authors(journal) if one.digest not in journal.history.late)
 
 
 def _require_sound(template: KernelTemplate, journal: Journal) -> None:
-    """Raises JobError for a template of the journal that no author's answer could have been."""
+    """Raises JobError for a template of the journal that breaks a rule for authors' templates."""
     try:
         parse.check(template)
     except TensoropError as error:
@@ -144,9 +144,10 @@ def _require_sound(template: KernelTemplate, journal: Journal) -> None:
 
 
 def require_author(job: Job, operator: Operator, journal: Journal | None = None) -> None:
-    """Raises UsageError where the job's author cannot be asked: the operator has no prompts, no model or no endpoint is
-    named, or none that a client could be made for. journal: of a run that goes on, which may have its templates
-    already."""
+    """Raises UsageError if the job's author cannot work: without prompts of the operator, a model, or a valid endpoint.
+
+    journal: of a resumed run; if it has the author's templates, no author is needed
+    """
     if job.author != Job.author and (journal is None or not _kept(journal)):
         if lacking := operator_read.prompts(operator):
             raise UsageError(
@@ -154,8 +155,8 @@ def require_author(job: Job, operator: Operator, journal: Journal | None = None)
                 hint="add the prompts (CONTRIBUTING.md, An operator), or remove --author",
             )
         if job.author == "replay":
-            return  # its replies are recorded
-        from tensorop.author.llm.transport import endpoint  # the client takes longer to load than a command takes
+            return  # needs no endpoint
+        from tensorop.author.llm.transport import endpoint  # here, since the client's import is slow
 
         endpoint(_environment(job))
 

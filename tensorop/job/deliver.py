@@ -1,4 +1,4 @@
-"""From winners to the product in its place: built, timed side by side, verified whole, compared, published."""
+"""Delivers a job's product: build the library, measure the variants in it, verify, compare, publish."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ BENCH = "share/tensorop/bench.json"
 AGAIN = "Press Ctrl-C again to stop at once, without a library"
 
 
-Tasks = Mapping[str, Task]  # of a job, by dtype
+Tasks = Mapping[str, Task]  # a job's tasks by dtype
 
 
 def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: bool) -> Iterator[Event]:
-    """Yields what happens, `Done` last. Raises JobError when the finished library does not verify; then the folder
-    keeps what it held."""
+    """Yields events, `Done` last.
+
+    Raises JobError if the finished library fails its verification; the folder stays unchanged then.
+    """
     job, target, stop = whole.job, whole.target, whole.stop
     if target.simulated:
         simulated = (f"the {target.name} runner simulates costs: nothing is built",)
@@ -49,7 +51,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
             with stop.may_end(f"stopping: the comparison is skipped and the verified library is installed. {AGAIN}"):
                 try:
                     compared = yield from _compare(whole, staged)
-                except (BoardError, NoFigure) as error:  # what was verified is right, whatever can be said of speed
+                except (BoardError, NoFigure) as error:  # the library is verified; only its speed is unknown
                     yield Note(f"the comparison failed: {error.message}")
         early = interrupted or stop.asked
         with stop.shield("please wait: the library is being moved to its folder"):
@@ -69,7 +71,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
 def _proven(
     whole: JobContext, tasks: Tasks, found: list[Winners]
 ) -> Generator[Event, None, tuple[Staged, list[Verdict]]]:
-    """A library that verifies. A variant that fails costs its template, and the others are chosen among again."""
+    """A library that passes verification. If a variant fails, its template is removed and the choice is repeated."""
     refused: dict[str, set[str]] = {dtype: set() for dtype in tasks}
     while True:
         staged = _stage(whole, found)
@@ -116,14 +118,13 @@ def _wrong(outcome: Outcome) -> JobError:
 
 
 def packaged(stop: StopRequest) -> str:
-    """What a stopped search still comes to, and how long that takes."""
+    """The remaining work after a stop request, and its time, for messages."""
     time = "" if stop.grid_s is None else f", about {round(stop.grid_s)} s"
     return f"the kernels that passed are built into a library and verified{time}. {AGAIN}"
 
 
 def _measured(whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winners]) -> Iterator[Event]:
-    """What the rest of the search measures inside the library, which the journal keeps; less of it where the user does
-    not wait for more."""
+    """Measures variants inside the library and records the results in the journal; a stop request ends this early."""
     stop, noted = whole.stop, len(whole.journal.history.notes)
     with stop.may_end(f"stopping: {packaged(stop)}"):
         for part in whole.passes:
@@ -138,7 +139,7 @@ def _measured(whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winne
 
 
 def _unmeasured(whole: JobContext, known: int) -> Iterator[str]:
-    """What has no figure in the library although nothing is wrong with it, by the journal's notes from `known` on."""
+    """Remarks on correct variants without a time in the library, from the journal's notes from number `known` on."""
     for name, data in whole.journal.history.notes[known:]:
         if name == inside.UNMEASURED:
             yield (
@@ -172,7 +173,7 @@ def _choosing(given: Winners) -> str:
 
 
 def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
-    """The whole grid on the finished library, at every VLEN, then with several threads; to the first that fails."""
+    """Verifies the finished library by the full grid, at every VLEN, then with several threads; stops at a failure."""
     whole.stop.goes_on(f"stopping: verification continues, and the comparison is skipped. {AGAIN}")
     vlens = ", ".join(str(vlen) for vlen in whole.target.verify_vlens if vlen)
     yield Phase("verification", f"the full grid of test calls{f' at VLEN {vlens}' if vlens else ''}")
@@ -195,7 +196,7 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     several = len(whole.operator.layouts)
     others = f", the first of {several} layouts (`tensorop bench {job.out} --layout 1` measures another)"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
-    final = whole.target.deterministic  # a model's interval costs no more than its best fit again
+    final = whole.target.deterministic  # a model's interval costs no more than its best fit
     request = bench.BenchRequest(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
     return bench.bench(_opened(whole, staged), whole.target, request)
 
@@ -205,7 +206,10 @@ def _opened(whole: JobContext, staged: Staged) -> Opened:
 
 
 def _verdict(verdict: Verdict) -> dict[str, object]:
-    """For the manifest, without what the seed's secret part decides, so that the same journal gives the same bits."""
+    """A verdict for the manifest, without values that depend on the seed's secret part.
+
+    So the same journal gives the same bits.
+    """
     return {
         "dtype": verdict.dtype,  # element type
         "vlen": verdict.vlen,  # VLEN in bits; 0: the target's own

@@ -1,8 +1,7 @@
-"""How long a job takes, part by part: by what earlier jobs took on this machine, else by what is shipped for another.
+"""Forecasts a job's time, part by part, from earlier jobs on this machine, else from rates of another machine.
 
-The time of a part is taken as proportional to its size: dtypes, VLENs, problems and their flops, with what is done once
-however small a problem is. A search takes its budget, or as long as the first trials of its first two stages, which are
-made whatever the budget is.
+A part's time is proportional to its size: dtypes, VLENs, problems, their flops, and a fixed cost for each problem. A
+search takes its budget, or longer: the first trials of its first two stages run regardless of the budget.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ from tensorop.target import Target
 from tensorop.warm import start
 from tensorop.warm.reading import WarmSource
 
-KEPT = 5  # jobs that are remembered of each part
-CORES = 2  # of the machine that `Budgets.part_seconds` are of
+KEPT = 5  # recorded jobs for each part
+CORES = 2  # of the machine that gave `Budgets.part_seconds`
 SEARCH, LIBRARY, COMPARISON = "search", "library", "comparison and report"
 _PHASES = {"tools": "set-up", "negative controls": "set-up", "comparison": COMPARISON, "publication": COMPARISON}
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a job will take."""
+    """The predicted time of a job."""
 
-    kind: str  # jobs of one kind are remembered together
-    seconds: Mapping[str, float]  # by part, in their order
-    sizes: Mapping[str, float]  # of parts, and of a trial of each of the first stages
-    phases: Mapping[str, str]  # by name of a phase its part
+    kind: str  # jobs of one kind share their recorded times
+    seconds: Mapping[str, float]  # by part, in order
+    sizes: Mapping[str, float]  # of parts, and of a trial of each of the first two stages
+    phases: Mapping[str, str]  # phase -> part
 
     def __str__(self) -> str:
         parts = ", ".join(f"{about(seconds)} {part}" for part, seconds in self.seconds.items())
@@ -52,7 +51,10 @@ class Forecast:
 def forecast(
     job: Job, operator: Operator, target: Target, passes: Sequence[Pass], sources: Sequence[WarmSource] = ()
 ) -> Forecast | None:
-    """None where nobody knows: costs are simulated. sources: what the search begins with."""
+    """The forecast of a job; None if the target has no rates, e.g. for simulated costs.
+
+    sources: of the configurations that the search starts with
+    """
     budgets, dtypes, first, vlens = target.budgets, len(job.dtypes), job.dtypes[0], len(target.vlens)
     if not budgets.part_seconds:
         return None
@@ -89,7 +91,7 @@ def forecast(
 
 
 def watched(events: Generator[Event, None, None], plan: Forecast) -> Generator[Event, None, None]:
-    """The same events, the phases with the seconds they will take; what each part took is remembered in the end."""
+    """The same events, with the predicted seconds in phases; the time of each part is recorded at the end."""
     took: defaultdict[str, float] = defaultdict(float)  # seconds by part
     trials: Counter[str] = Counter()  # by stage
     part, since = "", time.monotonic()
@@ -126,7 +128,10 @@ def _remembered() -> dict[str, dict[str, list[float]]]:
 
 
 def _remember(plan: Forecast, took: Mapping[str, float]) -> None:
-    """took: seconds of a part, and of one trial of a stage. Setting up takes longer where tools are fetched."""
+    """Records times. took: seconds of a part, and of one trial of a stage.
+
+    The set-up is left out, since it takes longer if it downloads tools.
+    """
     known = _remembered()
     of_kind = known.setdefault(plan.kind, {})
     for name, seconds in took.items():
@@ -138,7 +143,7 @@ def _remember(plan: Forecast, took: Mapping[str, float]) -> None:
 
 
 def about(seconds: float) -> str:
-    """`45 s`, `4.5 min`, `12 min`."""
+    """A duration as text: `45 s`, `4.5 min`, `12 min`."""
     if seconds < 60:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.1f} min" if seconds < 600 else f"{seconds / 60:.0f} min"

@@ -1,1 +1,1 @@
-"""A run's journal and its product as one record, and the record as a page."""
+"""The report: one record of a run's journal and its product, and a page of this record."""

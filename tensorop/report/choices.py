@@ -1,4 +1,4 @@
-"""What the library's dispatch chooses for each problem, which template that is, and what the choice costs."""
+"""The dispatch's choice for each problem: variant, template and cost."""
 
 from __future__ import annotations
 
@@ -21,42 +21,44 @@ from tensorop.store.records import words
 
 
 class JudgedVariant(VariantRecord):
-    judged: int  # trials that passed and were made of what was packaged
+    judged: int  # passed trials of the packaged code
 
 
 @dataclass(frozen=True)
 class ServedProblem:
-    """A problem of the search that was measured."""
+    """A measured problem of the search."""
 
     problem: str
-    variant: int  # that the dispatch chooses
+    variant: int  # the dispatch's choice
     template: str
-    cost: float | None  # of the variant chosen, itself or specialised; None where it was not measured on this problem
-    cost_by_template: Mapping[str, float]  # the best of each
+    cost: float | None  # of the chosen variant or its specialisation; None if not measured on this problem
+    cost_by_template: Mapping[str, float]  # the lowest of each template
     best_template: str
 
 
 @dataclass(frozen=True)
 class Won:
-    """What a template serves, and by how much it is better there than the best variant of another template that was
-    tried on the same problem: ratios of costs, less 1; None where no other was tried."""
+    """The problems that a template serves, and its gain there over the best variant of any other template.
+
+    A gain is a ratio of costs on the same problem, minus 1. Gains are None if no other template was tried.
+    """
 
     template: str
     served: int  # problems
-    share: float  # of all
-    rivals: int  # problems on which another was tried
-    by: float | None  # geometric mean
+    share: float  # of all problems
+    rivals: int  # problems on which another template was tried
+    by: float | None  # the geometric mean of the gains
     least: float | None
     most: float | None
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Those of one dtype and tree."""
+    """The choices of one dtype and tree."""
 
     dtype: str
-    vlen: int | None  # None where the library has one tree
-    regret: float | None  # a share, on shapes left out
+    vlen: int | None  # None if the library has one tree
+    regret: float | None  # a share, by cross-validation
     variants: Sequence[JudgedVariant]
     problems: Sequence[ServedProblem]
     won: Sequence[Won]
@@ -64,13 +66,13 @@ class Choices:
 
 @dataclass(frozen=True)
 class CloseChoice:
-    """Variants that are within 3 % of each other, counted over the ranges of a model's assumed constants."""
+    """A choice between variants with costs within 3 %, repeated over the ranges of a model's assumed constants."""
 
     problem: str
     vlen: int
     variants: int
-    given_up: float  # the share by which the one chosen is dearer at the best fit
-    changed: Mapping[str, float]  # constants that alone change the choice: the share that another would gain
+    given_up: float  # the share by which the chosen one costs more at the best fit
+    changed: Mapping[str, float]  # each constant that alone changes the choice, with the other variant's gain
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class CloseChoices:
 
 
 def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: History) -> list[Choices]:
-    """dtypes: as the manifest has them of an operator."""
+    """The choices of an operator's dtypes and trees. dtypes: the operator's part of the manifest."""
     shapes = [operator.shapes.of(text) for text in words(history.facts, "shapes")]
     passed = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
     out = []
@@ -102,14 +104,14 @@ def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: Hist
 
 
 def _judged(variant: VariantRecord, trials: Mapping[str, int]) -> JudgedVariant:
-    """trials: that passed, by the id of their text."""
+    """A variant with its passed trials. trials: counts of passed trials, by the id of their text."""
     text = variant.get("text", "")
     texts = {text, *variant.get("specialisation_texts", {}).values()} - {""}
     return {**variant, "text": text, "judged": sum(trials[one] for one in texts)}
 
 
 def won(rows: Sequence[ServedProblem]) -> list[Won]:
-    """By template, the one that serves most first."""
+    """An entry for each template; the one that serves most problems is first."""
     out = []
     for template in dict.fromkeys(row.template for row in rows):
         mine = [row for row in rows if row.template == template]
@@ -133,7 +135,7 @@ def won(rows: Sequence[ServedProblem]) -> list[Won]:
 
 
 def close_choices(notes: Sequence[Mapping[str, Any]]) -> list[CloseChoices]:
-    """Of each dtype, from the journal's notes `constants`."""
+    """The close choices of each dtype, from the journal's notes `constants`."""
     latest = {note["dtype"]: note for note in notes}
     out = []
     for dtype, note in latest.items():
@@ -152,8 +154,10 @@ def close_choices(notes: Sequence[Mapping[str, Any]]) -> list[CloseChoices]:
 
 
 def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: DtypeRecord) -> int:
-    """The number of the variant that serves a problem: the direct one, else what the tree says. winners: a dtype as the
-    manifest has it."""
+    """The number of the variant that serves a problem: the direct one, else the tree's choice.
+
+    winners: the dtype's part of the manifest
+    """
     direct = winners.get("direct")
     if direct is not None and operator.reference.work(problem) <= direct["most_flops"]:
         return int(direct["variant"])
@@ -163,7 +167,7 @@ def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: DtypeR
 def _served(
     problem: Problem, number: int, variant: VariantRecord, vlen: int, trials: Sequence[Finished]
 ) -> ServedProblem | None:
-    """None for a problem nobody measured."""
+    """A problem's costs; None if it was not measured."""
     by_template: dict[str, float] = {}
     own = math.inf
     for finished in trials:

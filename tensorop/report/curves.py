@@ -1,4 +1,4 @@
-"""Plots of a library over sizes, vector lengths, threads and the plane of problems."""
+"""Plots of a library over size, vector length, number of threads, and a plane of problems."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tensorop.report.drawing import COLOUR, SERIES
 
 
 def speeds(bench: Bench, dtype: str) -> str:
-    """Speed over size (the geometric mean of a problem's sides) of the library and of each baseline; a panel a VLEN.
+    """Speed over size (the geometric mean of a problem's dimensions), for the library and each baseline.
 
-    A baseline's is the library's over its ratio."""
+    There is a panel for each VLEN. A baseline's speed is the library's speed divided by the ratio.
+    """
     rows = [row for row in bench.rows if row.dtype == dtype]
     vlens = list(dict.fromkeys(vlen for row in rows for vlen in row.measured))
     if len(rows) < 2:
@@ -44,7 +45,7 @@ def speeds(bench: Bench, dtype: str) -> str:
                     axes.plot([x, x], [y, ours], color=side, linewidth=1.1, alpha=0.6, zorder=1)
         axes.set(xscale="log", yscale="log")
         low, high = axes.get_ylim()
-        axes.set_ylim(low, high * (high / low) ** 0.2)  # room above, for the legend
+        axes.set_ylim(low, high * (high / low) ** 0.2)  # space for the legend
         drawing.plain_ticks(axes, "xy")
         title = f"VLEN {vlen}" if vlen else ""
         drawing.labelled(axes, "size: geometric mean of the dimensions", bench.unit, title)
@@ -53,7 +54,10 @@ def speeds(bench: Bench, dtype: str) -> str:
 
 
 def by_vlen(bench: Bench) -> str:
-    """The first baseline's ratio at each VLEN: a thin line a problem, the geometric mean thick; a panel a dtype."""
+    """The ratio to the first baseline at each VLEN, with a panel for each dtype.
+
+    Thin lines are problems; the thick line is the geometric mean.
+    """
     name = next(iter(bench.baselines), "")
     dtypes = list(dict.fromkeys(row.dtype for row in bench.rows if len(row.by_vlen) > 1))
     if not dtypes or not name:
@@ -85,7 +89,10 @@ def by_vlen(bench: Bench) -> str:
 
 
 def dispatch(maps: Sequence[DispatchMap], colours: Mapping[str, str]) -> str:
-    """The variant chosen over a plane, a panel a map of one dtype and VLEN; a colour a template, paler by variant."""
+    """The chosen variant over a plane of problems: maps of one dtype and VLEN, with a panel for each.
+
+    A colour is a template; its further variants are paler.
+    """
     figure, panels = drawing.panels(len(maps), 2.9, columns=3)
     first = maps[0]
     shades = _shades(first.templates)
@@ -104,7 +111,7 @@ def dispatch(maps: Sequence[DispatchMap], colours: Mapping[str, str]) -> str:
                 cells.append(Rectangle((edges[at], edges[j]), *size, facecolor=to_rgba(colour, shades[number])))
                 areas.setdefault(number, []).extend((sides[i], sides[j]) for i in range(at, at + length))
                 at += length
-        # all at once, and not antialiased, or hairlines show between lines
+        # One collection without antialiasing: otherwise hairlines appear between the rows.
         axes.add_collection(PatchCollection(cells, match_original=True, linewidth=0, antialiased=False))
         for number, area in areas.items():
             if len(area) >= 24:
@@ -124,13 +131,15 @@ def dispatch(maps: Sequence[DispatchMap], colours: Mapping[str, str]) -> str:
 
 
 def variants_on(maps: Sequence[DispatchMap]) -> list[int]:
-    """The numbers of the variants that are chosen anywhere."""
+    """The numbers of the variants that these maps contain."""
     return sorted({number for plane in maps for line in plane.chosen for number in line})
 
 
 def scaling(found: Sequence[Bench]) -> str:
-    """Speed over the number of threads, as a multiple of the first: a thin line a problem, geometric means thick; a
-    panel a dtype. Nothing where one number was measured."""
+    """The speedup over the first number of threads, with a panel for each dtype; "" for a single number.
+
+    Thin lines are problems; thick lines are geometric means.
+    """
     if len(found) < 2:
         return ""
     dtypes = found[0].dtypes
@@ -167,7 +176,7 @@ def _size(row: Row) -> float:
 
 
 def _shades(templates: Sequence[str]) -> list[float]:
-    """Opacity of each variant, from the fullest for the first of its template."""
+    """The opacity of each variant; a template's first variant has the highest."""
     seen: dict[str, int] = {}
     counts = {template: templates.count(template) for template in templates}
     out = []
@@ -178,7 +187,7 @@ def _shades(templates: Sequence[str]) -> list[float]:
 
 
 def _middle(cells: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The cell nearest to the centre of all, on logarithmic axes."""
+    """The cell nearest to the centre of the cells, on logarithmic axes."""
     x = sum(math.log(a) for a, _ in cells) / len(cells)
     y = sum(math.log(b) for _, b in cells) / len(cells)
     return min(cells, key=lambda cell: (math.log(cell[0]) - x) ** 2 + (math.log(cell[1]) - y) ** 2)

@@ -1,4 +1,4 @@
-"""Which variant the library's dispatch takes over a plane of problems: two of the operator's dims, the others fixed."""
+"""Maps of the dispatch's choice over a plane of problems: two of the operator's dims vary, the others are fixed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FIXED = (16, 256, 2048)
 
 @dataclass(frozen=True)
 class DispatchMap:
-    """Of one dtype and tree, in the operator's first layout."""
+    """A map of one dtype and tree, in the operator's first layout."""
 
     operator: str
     dtype: str
-    vlen: int | None  # None where the library has one tree
+    vlen: int | None  # None if the library has one tree
     axes: tuple[str, str]  # names of the two dims
     fixed: Mapping[str, int]  # the other dims
     sides: Sequence[int]  # values of the two dims
@@ -29,8 +29,10 @@ class DispatchMap:
 
 
 def maps(operator: Operator, dtypes: Mapping[str, DtypeRecord]) -> list[DispatchMap]:
-    """One for each size of the dims beyond the first two. dtypes: as the manifest has them of an operator. A library of
-    one variant has no map."""
+    """A map for each dtype, tree and size of the other dims. A dtype with one variant has no map.
+
+    dtypes: the operator's part of the manifest
+    """
     if len(operator.dims) < 2:
         return []
     across, up, *others = operator.dims

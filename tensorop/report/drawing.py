@@ -1,4 +1,4 @@
-"""How the report's plots look: SVG in the colours of the page, so that it is legible on light, dark and paper."""
+"""The style of the report's plots: SVG with the page's colours, readable on light and dark screens and on paper."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-mpl.rcParams["text.parse_math"] = False  # a dollar in a text of others is one
+mpl.rcParams["text.parse_math"] = False  # dollar signs in names are no formulas
 
-# Colours that stand for the page's variables until the SVG is written.
+# Placeholder colours; the written SVG has the page's variables instead.
 _VARIABLES = ("ink", "muted", "rule", "good", "bad", "one", "two", "three", "four", "five", "six", "seven", "eight")
 COLOUR = {name: f"#0a0b{i:02x}" for i, name in enumerate(_VARIABLES, start=1)}
 SERIES = ("one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -24,8 +24,8 @@ WIDTH = 7.6  # inches; the page scales it
 _ID = re.compile(r' id="([^"]*)"')
 _REFERENCE = re.compile(r"#([\w-]+)")
 _FEWEST_TICKS = 3
-_LABEL = {"x": 0.42, "y": 0.2}  # inches that a label takes along its axis
-# Mantissas of the ticks of a logarithmic axis, from the coarsest; the first set with enough of them is taken.
+_LABEL = {"x": 0.42, "y": 0.2}  # inches of a label along its axis
+# Mantissas of the ticks of a logarithmic axis, coarsest set first; the first set with enough ticks is used.
 _STEPS = (
     (1,),
     (1, 2, 5),
@@ -47,8 +47,10 @@ def _style(axes: Axes) -> None:
 
 
 def plain_ticks(axes: Axes, which: str) -> None:
-    """Round numbers without exponents on logarithmic axes (which: `x`, `y` or `xy`): a few, the roundest first, no two
-    labels together."""
+    """Sets few round ticks without exponents on logarithmic axes; their labels do not overlap.
+
+    which: `x`, `y` or `xy`
+    """
     for one in which:
         _ticks(axes, one)
 
@@ -70,11 +72,11 @@ def _ticks(axes: Axes, which: str) -> None:
             break
     axis.set_ticks(sorted(ticks))
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axis.set_minor_locator(NullLocator())  # ticks that nobody sees are a third of the work
+    axis.set_minor_locator(NullLocator())  # invisible minor ticks take a third of the time
 
 
 def powers_of_two(axes: Axes) -> None:
-    """Every third power of two as ticks of both logarithmic axes."""
+    """Sets every third power of two as a tick of both logarithmic axes."""
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         axis.set_ticks([2.0**e for e in range(0, 64, 3) if low <= 2.0**e <= high])
         axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
@@ -82,7 +84,7 @@ def powers_of_two(axes: Axes) -> None:
 
 
 def panels(count: int, height: float, columns: int = 2) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` axes, some a line; height: of a line, inches."""
+    """A figure with `count` axes in rows of at most `columns`. height: of a row, in inches."""
     across = min(columns, count)
     lines = math.ceil(count / across)
     figure = Figure(figsize=(WIDTH, height * lines), layout="constrained")
@@ -93,7 +95,7 @@ def panels(count: int, height: float, columns: int = 2) -> tuple[Figure, list[Ax
 
 
 def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
-    """One for all panels, below them, where it covers nothing."""
+    """Adds one legend for all panels, below them."""
     figure.legend(
         handles, labels, loc="outside lower center", ncols=6, fontsize=7.5, frameon=False, labelcolor=COLOUR["ink"]
     )
@@ -102,26 +104,26 @@ def legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> Non
 def note(
     axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], size: float = 7.5, **how: Any
 ) -> None:
-    """Small words beside a point; offset in points; how: as of matplotlib's Text."""
+    """Adds small text beside a point. offset: in points; how: arguments of matplotlib's Text."""
     axes.annotate(
         text, at, xytext=offset, textcoords="offset points", fontsize=size, color=COLOUR["muted"], **how
     )  # fmt: skip
 
 
 def labelled(axes: Axes, x: str, y: str = "", title: str = "", grid: str = "both", size: float = 9) -> None:
-    """What the axes are, the panel's title, and lines at the ticks of `grid`: x, y or both."""
+    """Sets the axes' labels, the panel's title, and grid lines at the ticks of `grid`: x, y or both."""
     axes.set(xlabel=x, ylabel=y)
     axes.grid(axis=grid, color=COLOUR["rule"], linewidth=0.6)  # type: ignore[arg-type]
     axes.set_title(title, fontsize=size, color=COLOUR["ink"], loc="left")
 
 
 def own_legend(axes: Axes) -> None:
-    """One within the panel, for lines that all panels have."""
+    """Adds a legend inside a panel, for lines that all panels have."""
     axes.legend(fontsize=7, frameon=False, labelcolor=COLOUR["ink"], loc="upper left")
 
 
 def svg(figure: Figure, name: str) -> str:
-    """name: unique on a page; the ids that the SVG refers to are made of it."""
+    """The figure as SVG. name: unique on a page; it makes the SVG's ids unique."""
     figure.patch.set_visible(False)
     out = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}):
@@ -133,7 +135,7 @@ def svg(figure: Figure, name: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     for variable, colour in COLOUR.items():
         text = text.replace(colour, f"var(--{variable})")
-    # Groups are numbered in each plot alike; only what is referred to is named after this one.
+    # matplotlib numbers groups alike in each plot, so ids without a reference are removed.
     wanted = set(_REFERENCE.findall(text))
     text = _ID.sub(lambda found: found[0] if found[1] in wanted else "", text)
     text = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font: \1 var(--sans)", text)

@@ -1,6 +1,6 @@
-"""Everything a report says, as one record: from the journal, the manifest and the comparisons in a folder.
+"""Collects a report's record from the journal, the manifest and the comparisons in a folder.
 
-A part that cannot be read (no product yet, a platform file that is gone) is left out and named under `absent`.
+A part that cannot be read (no product yet, a deleted platform file) is left out and named under `absent`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _SHARE = Path("share") / "tensorop"
 _AGAIN = "build the product again"
 
 T = TypeVar("T")
-Noted = Sequence[Mapping[str, object]]  # values of JSON, as the journal has them
+Noted = Sequence[Mapping[str, object]]  # JSON values from the journal
 
 
 @dataclass(frozen=True)
 class Report:
     run: Run
     product: Mapping[str, object] | None  # the manifest without its files and results
-    kits: Noted  # that the choice was measured by
+    kits: Noted  # whose measurements the choice uses
     bench: Bench | None
-    threads: Sequence[Bench]  # at several numbers of threads
+    threads: Sequence[Bench]  # one for each number of threads
     searches: Sequence[SearchSummary]
     failures: Sequence[Failures]
     templates: Sequence[TemplateUse]
@@ -54,8 +54,8 @@ class Report:
     controls: Noted
     verification: Noted
     warm_start: Sequence[str]
-    notes: Mapping[str, object]  # of the journal, that no part is made of
-    absent: Mapping[str, str]  # part -> why it is left out
+    notes: Mapping[str, object]  # the journal's other notes
+    absent: Mapping[str, str]  # part -> the reason for its absence
 
     def to_json(self) -> dict[str, object]:
         record: dict[str, object] = {"schema": SCHEMA, **asdict(replace(self, bench=None, threads=()))}
@@ -65,8 +65,10 @@ class Report:
 
 
 def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
-    """The record of the run and product in a folder. Raises UsageError when the folder holds no run or a comparison is
-    damaged, JobError when its journal is."""
+    """The record of the run and product in a folder.
+
+    Raises UsageError if the folder has no run or a damaged comparison, JobError if its journal is damaged.
+    """
     absent: dict[str, str] = {}
 
     def part(name: str, make: Callable[[], T], default: T) -> T:
@@ -84,7 +86,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
     bench = next(iter(_comparisons(folder / _SHARE / "bench.json")), None)
     notes = _notes(history)
     begun = notes.pop(start.NOTE, [{}])[-1]
-    notes.pop("dispatch", None)  # costs of every variant, from which the choice was made
+    notes.pop("dispatch", None)  # the costs of every variant are not shown
     ended = [item for item in history.replay() if isinstance(item, Finished)]
     loaded = part(
         "operator and platform", lambda: _load(history, list(held), folder / _SHARE / "manifest.json", plugins), None
@@ -98,7 +100,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
         loaded_operators, platform = loaded
 
         def bounded(one: SearchSummary) -> SearchSummary:
-            if one.stage == Stage.SINGLE_VLEN:  # whose trials are at one VLEN each
+            if one.stage == Stage.SINGLE_VLEN:  # each trial has its own VLEN
                 return one
             return replace(one, bound=roofline.bound(platform, one.dtype, bench, one.cost_unit))
 
@@ -156,7 +158,7 @@ def _comparisons(path: Path) -> tuple[Bench, ...]:
 
 
 def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, object]) -> History:
-    """The run's; of a product of several operators, which no run made, there is none."""
+    """The run's history; an empty one for a product of several operators, since no run made it."""
     if manifest is None or journal.journal_path(folder).exists():
         return journal.read(folder)
     if len(held) < 2:
@@ -176,7 +178,7 @@ def _load(
 
 
 def _notes(history: History) -> dict[str, Any]:
-    """By name; a name noted several times has a list, a list noted several times (by each process) its last."""
+    """The journal's notes by name: a list of each name's notes. If a note is itself a list, the last one counts."""
     out: dict[str, Any] = {}
     for name, data in history.notes:
         if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""Where words go beside points so that they cover no point, no line and no other words."""
+"""Places labels beside points so that they cover no point, no line and no other label."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tensorop.report.roofline import Reached, Roofline
 
-_CHARACTER, _LINE, _DOT = 0.055, 0.11, 0.04  # inches: of 6.5 points text a character's width and its height; half a dot
+_CHARACTER, _LINE, _DOT = 0.055, 0.11, 0.04  # inches: width and height of a character at 6.5 points; half a dot
 _GAP = 0.07
 _POINTS = 72
 
@@ -17,8 +17,11 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top
 def beside(
     roof: Roofline, xs: tuple[float, float], ys: tuple[float, float], inches: tuple[float, float]
 ) -> Iterator[tuple[Reached, tuple[float, float], str]]:
-    """(point, offset in points, `left` or `right` aligned) of each of a roof's points whose label finds room, right,
-    left, above or below, on logarithmic axes of these limits and this size. The roof's lines are kept clear."""
+    """The labels that fit: (point, offset in points, alignment `left` or `right`).
+
+    A label is right, left, above or below its point, and covers no roof line. The axes are logarithmic, with limits
+    `xs` and `ys` and a size in inches.
+    """
 
     def place(x: float, y: float) -> tuple[float, float]:
         across = math.log(x / xs[0]) / math.log(xs[1] / xs[0])
@@ -44,7 +47,7 @@ def beside(
 
 
 def _rows(x: float, width: float) -> list[tuple[str, float, float]]:
-    """Above and below, in the middle."""
+    """The places above and below a point, centred."""
     return [("left", x - width / 2, dy) for dy in (0.13, -0.13)]
 
 

@@ -1,4 +1,4 @@
-"""The record as one page that needs nothing but a browser."""
+"""Makes one HTML page of a report's record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEMPLATE = "report.html.j2"
 
 
 def page(report: Report) -> str:
-    """HTML with its style and plots inside."""
+    """HTML with style and plots included."""
     env = render.environment(Path(__file__).parent, html=True)
     env.filters["sig"] = significant
     env.filters["percent"] = lambda x, digits=1: "" if x is None else f"{100 * x:.{digits}f} %"
@@ -25,7 +25,7 @@ def page(report: Report) -> str:
     bench = report.bench
     dtypes = bench.dtypes if bench else ()
     chosen = colours(report)
-    # maps of one operator, dtype and VLEN, which differ in what is fixed, are one plot
+    # Maps of one operator, dtype and VLEN are one plot; they differ in the fixed dims.
     planes = itertools.groupby(report.maps, key=lambda plane: (plane.operator, plane.dtype, plane.vlen))
     together = [maps for _, found in planes if len(curves.variants_on(maps := list(found))) > 1]
     drawn = {
@@ -41,14 +41,14 @@ def page(report: Report) -> str:
 
 
 def colours(report: Report) -> dict[str, str]:
-    """Every template's own colour, the same in all plots."""
+    """The colour of each template, the same in all plots."""
     tried = {trial.template for search in report.searches for trial in search.trials}
     names = sorted(tried.union(*(plane.templates for plane in report.maps)))
     return dict(zip(names, itertools.cycle(drawing.SERIES), strict=False))
 
 
 def facts_line(facts: Mapping[str, object]) -> str:
-    """`dtypes f32 f64, 16 shapes, ...` for the head of a page; digests are for machines."""
+    """A job's facts for the head of a page, without digests: `dtypes f32 f64, 16 shapes, ...`."""
     words = []
     for key, value in facts.items():
         if value in (None, "", []):
@@ -61,7 +61,7 @@ def facts_line(facts: Mapping[str, object]) -> str:
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """A number with three significant digits and no exponent; nothing for None."""
+    """A number with `digits` significant digits and no exponent; "" for None."""
     if value is None:
         return ""
     if not value or not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""The record's plots as SVG."""
+"""The SVG plots of ratios, searches and rooflines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from tensorop.report.searches import SearchSummary
 
 
 def ratios(bench: Bench, dtype: str) -> str:
-    """A bar a problem from 1, on a logarithmic scale, with the interval of the first baseline that has this dtype; dots
-    for the others. Problems at which that one is absent have no bar."""
+    """The ratios of one dtype: a bar for each problem, from 1 on a logarithmic scale.
+
+    Bar and interval are those of the first baseline with this dtype; marks are the others. A problem without a ratio
+    to the first baseline is left out.
+    """
     given = [row for row in bench.rows if row.dtype == dtype]
     names = [name for name in bench.baselines if any(name in row.ratios for row in given)]
     if not names:
@@ -46,8 +49,10 @@ def ratios(bench: Bench, dtype: str) -> str:
 
 
 def convergence(searches: Sequence[SearchSummary], colours: Mapping[str, str]) -> str:
-    """Every trial's cost and the best so far; failures as ticks below. Of searches in which at least two trials passed.
-    colours: by template, names of the page's."""
+    """Each trial's cost and the best so far, for searches with two passed trials or more. Ticks below are failures.
+
+    colours: names of the page's colours, by template
+    """
     shown = [s for s in searches if sum(t.cost is not None for t in s.trials) > 1]
     if not shown:
         return ""
@@ -80,7 +85,7 @@ def _one_search(axes: Axes, search: SearchSummary, colours: Mapping[str, str]) -
     axes.set_yscale("log")
     costs = sorted(t.cost for t in trials if t.cost)
     axes.set_xlim(0.5, len(trials) + 0.5)
-    axes.set_ylim(costs[0] * 0.93, costs[int(0.95 * (len(costs) - 1))] * 1.1)  # the worst few would flatten the rest
+    axes.set_ylim(costs[0] * 0.93, costs[int(0.95 * (len(costs) - 1))] * 1.1)  # without the worst 5 %
     drawing.plain_ticks(axes, "y")
     drawing.labelled(axes, "trial", search.unit, f"{search.stage}, {search.dtype}", "y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, min_n_ticks=1))
@@ -88,7 +93,7 @@ def _one_search(axes: Axes, search: SearchSummary, colours: Mapping[str, str]) -
 
 
 def roofline(roof: Roofline) -> str:
-    """Speed over intensity, both logarithmic, under the two roofs."""
+    """Speed over arithmetic intensity, both logarithmic, with the two roofs."""
     if not roof.points:
         return ""
     figure, (axes,) = drawing.panels(1, 2.9)
@@ -116,6 +121,6 @@ def roofline(roof: Roofline) -> str:
 
 
 def _inches(figure: Figure) -> tuple[float, float]:
-    """Of the axes' inside, about: what is left beside ticks and labels."""
+    """The approximate size of a figure's axes, without ticks and labels."""
     width, height = figure.get_size_inches()
     return float(width) - 0.6, float(height) - 0.55

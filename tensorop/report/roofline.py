@@ -17,19 +17,19 @@ from tensorop.specs import board
 @dataclass(frozen=True)
 class Reached:
     shape: str
-    intensity: float  # flop per byte that must move at least
+    intensity: float  # flop per byte of the least memory traffic
     ours: float  # speed in the roof's unit
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """Of one dtype, and VLEN under a model."""
+    """The roofline of one dtype; under a model, of one VLEN."""
 
     dtype: str
     vlen: int | None
     unit: str
-    peak: float  # of all cores that took part
-    bandwidth: float | None  # bytes per ns or cycle; None where it was not measured
+    peak: float  # of all cores in use
+    bandwidth: float | None  # bytes per ns or cycle; None if not measured
     points: Sequence[Reached]
 
 
@@ -49,13 +49,15 @@ def rooflines(operator: Operator, platform: Platform, bench: Bench) -> list[Roof
 
 
 def roofs(platform: Platform, dtype: str, bench: Bench | None) -> dict[int | None, tuple[float, float | None]]:
-    """By VLEN under a model, of one core: the peak in flops and the bandwidth in bytes per ns or cycle; {} where they
-    are not known, as on a clock before the comparison."""
+    """The peak (flop) and the bandwidth (bytes) of one core, per ns or cycle; under a model, by VLEN.
+
+    {} if they are unknown, e.g. on a clock before the comparison.
+    """
     if bench and bench.model is None:
         peak = bench.peak.get(dtype)
         return {None: (peak, bench.machine.get("bandwidth"))} if peak else {}
     accumulator = NUMBERS[platform.formats(dtype).accumulator]
-    if not platform.board or accumulator.whole:  # a model's multiply-adds are floating-point ones
+    if not platform.board or accumulator.whole:  # a model has only floating-point multiply-adds
         return {}
     model = board.load(platform.board, f"platform '{platform.name}'")
     bandwidth = model.memory.l1.line / model.memory.dram_interval.value
@@ -63,7 +65,7 @@ def roofs(platform: Platform, dtype: str, bench: Bench | None) -> dict[int | Non
 
 
 def bound(platform: Platform, dtype: str, bench: Bench | None, unit: str) -> float | None:
-    """As `statistics.bound`; None where a peak in this unit is not known."""
+    """The cost at peak speed, as `statistics.bound`; None if the peak in this unit is unknown."""
     peaks = [peak for peak, _ in roofs(platform, dtype, bench).values()]
     alike = (unit == "ns") == bool(bench and bench.model is None)
     return statistics.bound(peaks) if alike else None

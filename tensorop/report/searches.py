@@ -1,4 +1,4 @@
-"""What a run's journal says of its searches: each trial's cost and the best so far, what failed, who took part."""
+"""Summaries of a run's searches from its journal: each trial's cost, the best so far, failures, and templates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per
 
 @dataclass(frozen=True)
 class Run:
-    """All of it."""
+    """The whole run."""
 
-    facts: Mapping[str, object]  # what the job was asked for
+    facts: Mapping[str, object]  # the job's options
     processes: int
     seconds: float
     trials: int
@@ -28,20 +28,20 @@ class Run:
 
 @dataclass(frozen=True)
 class TrialOf:
-    """Which variant a trial was of."""
+    """The variant of a trial."""
 
     id: str
     kernel: str
     template: str
     point: Mapping[str, int | str]
-    vlen: int  # that the kernel is written for; 0: any
+    vlen: int  # the kernel's; 0: any
 
 
 @dataclass(frozen=True)
 class Tried(TrialOf):
     kind: str  # of its outcome
-    cost: float | None  # None of a failure
-    best: float | None  # of the search up to here
+    cost: float | None  # None for a failure
+    best: float | None  # the lowest cost so far
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class SearchSummary:
     stage: str
     dtype: str
     round: int
-    unit: str  # of costs, in words
+    unit: str  # of costs, as text
     cost_unit: str
     seconds: float
     kinds: Mapping[str, int]  # trials by outcome
-    problems: Mapping[int, int]  # trials that passed, by the number of problems that they were measured on
+    problems: Mapping[int, int]  # passed trials, by their number of measured problems
     best: Tried | None
     trials: Sequence[Tried]
-    bound: float | None = None  # the cost where a core does nothing but multiply-adds; None where that is not known
+    bound: float | None = None  # the cost of multiply-adds at peak speed; None if unknown
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class FailedTrial(TrialOf):
 
 @dataclass(frozen=True)
 class Failures:
-    """Those of one kind in one stage of the pipeline."""
+    """The failures of one kind in one stage of the pipeline."""
 
     kind: str
     where: str
@@ -79,7 +79,7 @@ class Failures:
 
 @dataclass(frozen=True)
 class TemplateUse:
-    """A template that took part; trials of its micro-kernel alone."""
+    """A template of the run. Trials and costs are those of its micro-kernel alone."""
 
     name: str
     author: str
@@ -139,7 +139,7 @@ def _of(variant: Variant) -> tuple[str, str, str, dict[str, int | str], int]:
 
 
 def failures(ended: Sequence[Finished]) -> list[Failures]:
-    """The most frequent first."""
+    """Failures by kind and place, the most frequent first."""
     failed = [finished for finished in ended if not finished.outcome.ok]
     counts = Counter((finished.outcome.kind, finished.outcome.where) for finished in failed)
     out = []

@@ -1,4 +1,4 @@
-"""What each further thread adds: a library and its baselines at several numbers of threads, from `bench --threads`."""
+"""The speedup by threads: a library and its baselines at several numbers of threads, from `bench --threads`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ Place = tuple[str, str, str]  # dtype, layout, shape
 
 
 def bench_each(threads: Sequence[int], bench: Callable[[int], Bench]) -> tuple[Bench, ...]:
-    """One comparison a number of threads, in their order; where several come to the same (a board model is of one core)
-    it is made once."""
+    """A comparison for each number of threads, in order.
+
+    It stops after a comparison with another number than requested: a board model has only one core.
+    """
     found: list[Bench] = []
     for count in dict.fromkeys(threads):
         result = bench(count)
@@ -28,15 +30,15 @@ def bench_each(threads: Sequence[int], bench: Callable[[int], Bench]) -> tuple[B
 
 
 def record(found: Sequence[Bench]) -> dict[str, object]:
-    """The first comparison as `bench --format json` has it; of several each too, under `by_threads`."""
+    """The first comparison in the format of `bench --format json`; if there are several, `by_threads` has each."""
     first = found[0].to_json()
     return first if len(found) == 1 else {**first, "by_threads": {str(one.threads): one.to_json() for one in found}}
 
 
 def keep(folder: Path, found: Sequence[Bench]) -> Path | None:
-    """Writes several comparisons into a product, where its report finds them.
+    """Writes several comparisons into a product, for its report.
 
-    None where `folder` is no product or there is one comparison alone. Raises JobError where it cannot be written.
+    None if `folder` is not a product or there is one comparison only. Raises JobError if the file cannot be written.
     """
     place = folder / KEPT
     if len(found) == 1 or not place.parent.is_dir():
@@ -45,8 +47,10 @@ def keep(folder: Path, found: Sequence[Bench]) -> Path | None:
 
 
 def gains(found: Sequence[Bench], who: str = "") -> dict[int, dict[Place, float]]:
-    """At each number of threads and for each problem: how many times as fast as at the first number a library is. who:
-    a baseline; ours by default."""
+    """The speedup over the first number of threads, by number of threads and problem.
+
+    who: a baseline; "" is this library
+    """
     speeds = [{(row.dtype, row.layout, row.shape): _speed(row, who) for row in one.rows} for one in found]
     out: dict[int, dict[Place, float]] = {}
     for one, of_one in zip(found, speeds, strict=True):
@@ -56,7 +60,7 @@ def gains(found: Sequence[Bench], who: str = "") -> dict[int, dict[Place, float]
 
 
 def mean_gains(found: Sequence[Bench], dtype: str, who: str = "") -> dict[int, float]:
-    """Geometric means of `gains` over a dtype's problems, by number of threads."""
+    """The geometric mean of `gains` over a dtype's problems, by number of threads."""
     means = {
         count: geomean(gain for place, gain in of_each.items() if place[0] == dtype)
         for count, of_each in gains(found, who).items()
