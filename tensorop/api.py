@@ -103,9 +103,9 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     path: the folder that `tensorop OPERATOR --out` made, or one of its shared libraries
     plugins: folders with your plug-ins, if one of them has the product's operator
 
-    The library's code runs in this process without a sandbox. A UserWarning says so if a model wrote its kernels, or if
-    no manifest beside it lists this file as verified. An unverified library is first disassembled with llvm-objdump, if
-    that is installed.
+    The library's code runs in this process without a sandbox. `load` warns (UserWarning) if a model wrote its
+    kernels, or if no manifest beside it lists this file as verified. An unverified library is first disassembled with
+    llvm-objdump, if that is installed.
     Raises UsageError if there is no product, or if it is for another architecture. Raises JobError if it is damaged, if
     it cannot be loaded, or if an unverified library runs code while it is loaded or calls a forbidden function.
     """

@@ -167,7 +167,7 @@ def _count(wish: str) -> int:
 
 @contextlib.contextmanager
 def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
-    """Starts a scheduler and workers on this machine, which accept connections from this process only."""
+    """Starts a scheduler and workers on this machine; TLS credentials of this process protect their connections."""
     import dask
     import distributed
 

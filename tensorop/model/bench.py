@@ -62,7 +62,7 @@ class AtVlen:
     ours: float  # our speed
     ratios: Mapping[str, Ratio]  # speedup by baseline
     counters: Mapping[str, float] = field(default_factory=dict)  # ours, per 1000 flop
-    baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline
+    baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline, per 1000 flop
     verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included
     empty_cycles: Mapping[str, float] = field(default_factory=dict)  # cycles of an empty call, by library
 
@@ -250,7 +250,7 @@ class Bench:
             "absent": dict(self.absent),  # baseline, dtype or problem without a result -> the reason
             "results": [row.to_json() for row in self.rows],  # one row for each problem
             **self._summary(),
-            # the summary above under each alternative behaviour of the board model
+            # the summary above under each alternative of the board model
             "alternatives": {name: under._summary() for name, under in self.alternatives().items()},
             "machine": dict(self.machine),  # the machine of a clock's measurements
             "peak": dict(self.peak),  # measured multiply-add peak of one core in GFLOP/s, by dtype

@@ -59,7 +59,7 @@ class Budgets:
         return 120 + flops / self.slowest_flops_per_s
 
 
-# For a clock, tens of milliseconds for each problem; seconds are of two cores of an AMD EPYC (Zen 3, 2.45 GHz).
+# For a clock: tens of milliseconds for each problem. Seconds are those of two cores of an AMD EPYC (Zen 3, 2.45 GHz).
 CLOCK = Budgets(
     problem_flops=3e9,
     every_layout_flops=3e8,

@@ -13,7 +13,7 @@ from tensorop.model.trial import Outcome
 
 
 class Access(StrEnum):
-    """What a kernel may do with a buffer."""
+    """A kernel's access to a buffer."""
 
     IN = "in"  # mapped read-only during the call
     OUT = "out"  # poisoned before the call, returned after

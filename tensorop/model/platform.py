@@ -22,7 +22,7 @@ class Cache:
     ways: Annotated[Count, Field(le=1 << 16)]  # associativity
     line: Annotated[Count, Field(le=1 << 16)] = 64  # bytes of a line, 64 by default
     shared_by: Annotated[Count, Field(le=1 << 16)] = 1  # cores that share the cache, 1 by default
-    source: str = ""  # where the numbers are from
+    source: str = ""  # source of the numbers
 
     @model_validator(mode="after")
     def _check(self) -> Cache:
@@ -80,7 +80,7 @@ class Platform:
     caches: Mapping[str, Cache]  # l1, l2 and so on, from the core outwards
     baselines: Mapping[str, tuple[BaselineChoice, ...]]  # by name, vlen_min ascending; see baseline_choice
     tunables: Mapping[str, tuple[int | str, ...]]  # values that replace those of operators' and templates' tunables
-    streams: int = 32  # of memory that the hardware prefetchers can follow at once
+    streams: int = 32  # memory streams that the hardware prefetchers can follow at once
     board: Mapping[str, Any] | None = None  # the `model:` section with its caches, validated by tensorop.specs.board
     # facts of a GPU that runs the kernels; None: a processor of `arch` does
     device: Mapping[str, int | str] | None = None

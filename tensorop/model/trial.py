@@ -33,7 +33,7 @@ class Kind(StrEnum):
     REFUSED = "refused"  # the template breaks a rule of the gate before anything is built
     RENDER = "render-failed"  # the template could not be rendered
     COMPILE = "compile-failed"  # the compiler refused the C
-    OBJECT = "object-refused"  # the object has symbols, sections or instructions a kernel must not have
+    OBJECT = "object-refused"  # the object has symbols, sections or instructions that a kernel must not have
     TIMEOUT = "timeout"  # a step took too long
     CRASH = "crash"  # the process ended by a signal
     ILLEGAL = "illegal-instruction"  # the target does not have an instruction of the kernel

@@ -1,6 +1,6 @@
 """Lists of the flags, variables and values that a platform file may pass to compilers, emulators and baselines.
 
-A platform file may come from somebody else, with a product or a folder of plug-ins. Options of compilers can load
+A platform file may be untrusted: it may come with a product or a folder of plug-ins. Options of compilers can load
 libraries (`-fplugin`, `-mllvm -load`), write files (`-o`) and read files (`@file`, `-include`); environment variables
 make BLAS libraries load tools and write logs. So everything outside of these lists is refused; no entry names a file.
 """

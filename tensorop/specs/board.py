@@ -38,7 +38,7 @@ _MOST_WAITING = 64  # outstanding misses; buffered stores
 class _Known(Record):
     """A constant's source, and its range if it is assumed."""
 
-    source: str = Field(min_length=1)  # where the figure is from
+    source: str = Field(min_length=1)  # source of the figure
     assumed: bool = False  # `true`: no source gives the figure, which lies between `low` and `high`
     low: float | None = Field(default=None, strict=False)  # least value; of a table, a factor on it
     high: float | None = Field(default=None, strict=False)  # largest value; of a table, a factor on it
@@ -106,7 +106,7 @@ class PerVlen(Record):
     vlen: int = Field(ge=64, le=4096)  # VLEN (bits) of the table
     # cycles more for each doubling of that VLEN; by default the cycles are proportional to VLEN
     doubling: float | None = Field(default=None, ge=0, strict=False)
-    source: str = Field(min_length=1)  # where the numbers are from
+    source: str = Field(min_length=1)  # source of the numbers
 
     def at(self, cycles: float, vlen: int) -> float:
         """Cycles at a VLEN (bits). cycles: from the table; with `doubling`, shorter VLENs take as many"""
@@ -139,7 +139,7 @@ class Tlb(Record):
     entries: int = Field(gt=0, le=8192)  # pages that it holds, `ways` x a power of two
     ways: int = Field(gt=0)  # associativity
     miss: Constant  # cycles for an access whose page is not in it; for `tlb2` a page-table walk
-    source: str = Field(min_length=1)  # where the numbers are from
+    source: str = Field(min_length=1)  # source of the numbers
 
     @model_validator(mode="after")
     def _check(self) -> Tlb:
@@ -156,7 +156,7 @@ class Prefetcher(Record):
     distance: int = Field(ge=1, le=32)  # lines that it fetches ahead
     train: int = Field(ge=1, le=16)  # accesses of a stream before it begins
     scalar_only: bool = False  # `true`: vector accesses do not train it
-    source: str = Field(min_length=1)  # where the numbers are from
+    source: str = Field(min_length=1)  # source of the numbers
 
 
 class MemoryModel(Record):
@@ -213,7 +213,7 @@ class Vector(Record):
     vlen: tuple[int, ...] = Field(min_length=1, strict=False)  # VLENs (bits) with which the core exists
     dlen: tuple[int, ...] = Field(min_length=1, strict=False)  # data path (bits) for each of them
     vl_dependent: bool  # `true`: cycles depend on vl; `false`: they depend on VLEN only
-    source: str = Field(min_length=1)  # where the numbers are from
+    source: str = Field(min_length=1)  # source of the numbers
 
     @model_validator(mode="after")
     def _check(self) -> Vector:

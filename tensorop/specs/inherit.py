@@ -179,7 +179,7 @@ def _over(child: Mapping[str, object], parent: Mapping[str, object], where: str)
 
 
 def _changes(made: Any, parent: Any, prefix: str = "") -> Iterator[str]:
-    """Dotted keys of differing constants and other values, without labels."""
+    """Dotted keys of the constants and other values that differ, without labels."""
     if not isinstance(made, Mapping) or not isinstance(parent, Mapping):
         if made != parent:
             yield prefix

@@ -1,8 +1,8 @@
 """Parses untrusted YAML to plain data: mappings, lists, strings, numbers, true, false, null.
 
 The work is linear in the length of the text. Size, depth and expansion of aliases are bounded. Faults raise SpecError
-with the line. Numbers are finite and within 64 bits. Tags are refused, and dates are strings (`2024-01-01`, `12:30`). Keys
-are strings or integers, and each occurs once.
+with the line. Numbers are finite and within 64 bits. Tags are refused. `2024-01-01` and `12:30` are strings. Keys are
+strings or integers, and each occurs once.
 """
 
 from __future__ import annotations
