@@ -11,7 +11,7 @@ from tests.support import docs
 
 BUDGET = ("--budget 1m", "--budget 1s")  # the page's, and the test's
 PRINTED = (  # what each block prints
-    "product: build/gemm-native",
+    "library: build/gemm-native/lib/libtensorop_gemm.so\n",
     "libtensorop_gemm.so",
     "status 0: 4 5 10 11\n",
     "100% tests passed, 0 tests failed out of 2",
