@@ -68,7 +68,7 @@ def _require_whole(path: Path, found: KitLines) -> None:
             hint="do not use it there; run `tensorop verify` on it here, and report this as a bug",
         )
     if len(rows) != steps or found.end != steps:
-        raise JobError(f"{path} is incomplete: it has {len(rows)} of {steps} rows", hint=RUN_AGAIN)
+        raise JobError(f"{path} is cut off after row {len(rows)} of {steps}", hint=RUN_AGAIN)
     if not any(row.kind == "control" for row in rows):
         raise UsageError(f"{path} has no controls (known-wrong kernels)", hint=RUN_AGAIN)
 
@@ -108,7 +108,7 @@ def _lines(path: Path) -> list[str]:
     if lines == [""]:
         raise UsageError(f"{path} is not the result of a kit: it has no whole line", hint=_FILE)
     if not text.endswith("\n") and _value(lines[-1]) is None:
-        raise JobError(f"{path} is incomplete: line {len(lines)} is cut off", hint=RUN_AGAIN)
+        raise JobError(f"{path} is cut off in line {len(lines)}", hint=RUN_AGAIN)
     return lines
 
 

@@ -107,7 +107,8 @@ def check_place(folder: Path) -> None:
     longest = max((len(os.fsencode(part)) for part in folder.parts), default=0)
     if longest > MOST_NAME or len(os.fsencode(folder.absolute())) > MOST_PATH:
         raise errors.UsageError(
-            f"--out is too long ({longest} bytes): names have at most {MOST_NAME} bytes here, and paths {MOST_PATH}",
+            f"--out is too long: its longest name has {longest} bytes; names may have {MOST_NAME}, whole paths "
+            f"{MOST_PATH}",
             hint="choose a shorter --out",
         )
     try:

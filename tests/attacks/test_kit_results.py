@@ -139,9 +139,9 @@ FORGED: dict[str, tuple[Change, str]] = {
     ),
     "a control that passed": (
         lambda t: t[1].update(outcome="ok"),
-        "row 0: the control half_of_k ended as ok, expected w",
+        "row 0: control 'half_of_k' ended as ok, expected w",
     ),
-    "a control of another": (lambda t: t[1].update(of={"control": "\x1b"}), r"row 0: the control .x1b ended"),
+    "a control of another": (lambda t: t[1].update(of={"control": "\x1b"}), r"row 0: control '.x1b' ended"),
     "no control's name": (lambda t: t[1].update(of=[1]), "line 2: key 'of'"),
     "a variant that was not verified": (
         lambda t: t[3]["of"].update(variant=7),

@@ -141,7 +141,7 @@ def test_a_broken_judge_and_a_wrong_library_end_it(
     assert len(rows(out)) == steps
     before = files(exported[0])
     with pytest.raises(
-        JobError, match="is incomplete" if fault == "FAKE_BLIND" else "the library failed verification on pretended"
+        JobError, match="is cut off" if fault == "FAKE_BLIND" else "the library failed verification on pretended"
     ):
         _retuned(device.read(opened.open_product(exported[0])), out)
     assert files(exported[0]) == before
@@ -226,7 +226,7 @@ def _other(lines: list[dict[str, Any]], what: str) -> str:
         ("size", "has the problem .*; expected sizes above 0 of bf16"),
         ("capability text", "line 1, machine: key 'capability': expected an integer"),
         ("end", "is cut off: "),
-        ("half", "is incomplete: line"),
+        ("half", "is cut off in line"),
         ("changed", "is not as a kit writes it"),
     ],
 )

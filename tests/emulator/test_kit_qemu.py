@@ -303,7 +303,7 @@ def test_files_that_are_refused(
 def test_bytes_that_are_refused(whole: ProcessorProduct, measured: Path, tmp_path: Path):
     text, path = measured.read_bytes(), tmp_path / "r.jsonl"
     for data, error, said in (
-        (text[:-40], JobError, "is incomplete: line"),
+        (text[:-40], JobError, "is cut off in line"),
         (text.replace(b'"ns":[[', b'"ns":[[1', 1), UsageError, "is not as a kit writes it"),
         (b"", UsageError, "has no whole line"),
         (b"\xff\n", UsageError, "is no result of a kit"),

@@ -140,7 +140,7 @@ def test_a_result_that_was_mailed_or_came_through_windows(tmp_path: Path) -> Non
         file.write_bytes(sent)
         assert result.lines(file) == there
     for damaged, said in (
-        (whole[:-9], "is incomplete: line 3"),
+        (whole[:-9], "is cut off in line 3"),
         (whole.decode().encode("utf-16"), "it is UTF-16 text; save it as UTF-8"),
         (whole.replace(b'"step":0', b'"step":1'), "line 2 is not as a kit writes it"),
         (whole.replace(b"\n", b"\n\n"), "line 2 is not as a kit writes it"),
