@@ -69,7 +69,7 @@ def entry(
         return Artifact(folder / product, key, command, (folder / _LOG).read_text())
     except OSError as e:
         way = (
-            "give another --out or TMPDIR"
+            "choose another --out or TMPDIR"
             if root is not None
             else "point TENSOROP_CACHE at a folder that can be written"
         )
