@@ -219,5 +219,5 @@ def _cannot(folder: Path, error: OSError) -> errors.JobError:
         )
     return errors.JobError(
         f"cannot write the product to {folder}: {error.strerror or error} ({error.filename}); nothing there changed",
-        hint="give another --out, or make the folder and the one it lies in writable",
+        hint="choose another --out, or make the folder and the one it lies in writable",
     )
