@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Seconds of `rounds` times a hundred additions. The empty statement lets a compiler neither join
- * nor reorder them: each is one instruction. */
+/* The seconds of `rounds` times a hundred additions. The empty statement keeps the compiler from
+ * joining or reordering them, so each is one instruction. */
 static double additions(long rounds) {
     struct timespec begin, end;
     uint64_t x = 0, one = 1;

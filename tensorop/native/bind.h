@@ -1,5 +1,4 @@
-/* How an operator's adapter.c finds what it calls in a library: a table, of which one entry is
- * asked for. */
+/* A table with which an operator's adapter.c finds the requested function in a library. */
 #ifndef TENSOROP_BIND_H
 #define TENSOROP_BIND_H
 
@@ -9,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* function: its name between the library's prefix and suffix, or NULL of a baseline that needs no
- * library; call: how it is called. */
+/* function: the name between the library's prefix and suffix, or NULL for a baseline without a
+ * library; call: calls it. */
 struct tensorop_interface {
     const char *api, *dtype, *function;
     void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
 };
 
-/* tensorop_bind (call.h) by a table of so many entries. */
+/* tensorop_bind (call.h) by a table of `count` entries. */
 static inline int tensorop_bind_among(const struct tensorop_interface *known, size_t count,
                                       struct tensorop_bound *out, const char *api,
                                       const char *dtype, const char *prefix, const char *suffix,

@@ -1,6 +1,6 @@
-/* What a BLAS says of itself, one `key=value` a line: describe LIB PREFIX SUFFIX.
+/* Prints facts of a BLAS library, one `key=value` a line: describe LIB PREFIX SUFFIX.
  *
- * Which kernels a library chose for this CPU is known to it alone, and the choice can halve its
+ * Only the library knows the kernels that it chose for this CPU, and the choice can halve its
  * speed. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -47,7 +47,7 @@ static void blis(void) {
     int (*query)(void) = (int (*)(void))find("bli_arch_query_id", 0);
     const char *(*name)(int) = (const char *(*)(int))find("bli_arch_string", 0);
     void (*init)(void) = (void (*)(void))find("bli_init", 0);
-    if (init) /* it aborts when asked before */
+    if (init) /* BLIS aborts on queries before it */
         init();
     if (version)
         printf("config=BLIS %s\n", version());

@@ -1,5 +1,6 @@
-/* Reads requests, calls, replies. Built statically with candidates linked in, or with
- * -DTENSOROP_DLOPEN against glibc together with an operator's adapter.c, for shared libraries. */
+/* Reads requests, makes the calls, and replies. It is built statically with candidates linked
+ * in, or with -DTENSOROP_DLOPEN against glibc and with an operator's adapter.c, for shared
+ * libraries. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -57,7 +58,7 @@ static void start(void) {
         refuse("the stream is of another version");
     struct wire_hello hello = {.magic = MAGIC_HELLO, .version = WIRE_VERSION, .nonce = wire.nonce};
     hello.page = (uint32_t)sysconf(_SC_PAGESIZE);
-    /* Before any library starts its threads, which inherit the mask. */
+    /* Pin before a library starts threads, since these inherit the mask. */
     if (!pin(wire.cpu))
         hello.state |= STATE_PINNED;
     if (wire.libraries)
@@ -128,7 +129,8 @@ static int comes_back(const struct guarded *g) {
     return g->access == ACCESS_OUT || g->access == ACCESS_INOUT;
 }
 
-/* Each output of one call; from: where they lie one after the other, NULL for their own places. */
+/* Sends each output of one call. from: a copy of the outputs, one after the other; NULL: the
+ * buffers themselves. */
 static void write_outputs(const struct request *r, uint32_t which, const uint8_t *from) {
     for (unsigned i = 0; i < r->wire.buffers; i++) {
         const struct guarded *g = &r->buffer[i];
@@ -194,7 +196,7 @@ static int serve(void) {
     struct wire_reply reply = {
         .magic = MAGIC_REPLY, .index = r->wire.index, .nonce = state()->nonce, .buffer = -1};
     if (call_open(r) || open_buffers(r)) {
-        /* The rest of the request is still in the pipe: this process ends with its reply. */
+        /* The rest of the request is still in the pipe, so this process ends after its reply. */
         reply.status = NO_MEMORY;
         wire_write(&reply, sizeof reply);
         return -1;
@@ -207,7 +209,7 @@ static int serve(void) {
         run(r, &reply);
         fault_watch(NULL);
     }
-    /* What a callee may have written over is read no more. */
+    /* A callee may have overwritten these fields, so they are set again. */
     reply.magic = MAGIC_REPLY;
     reply.index = r->wire.index;
     reply.nonce = state()->nonce;

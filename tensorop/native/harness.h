@@ -1,11 +1,11 @@
-/* The harness: one process that calls candidates or libraries on buffers it is sent, and sends back
- * what they did.
+/* The harness: a process that receives buffers, calls candidates or libraries on them, and sends
+ * back the results.
  *
- * Stream on stdin: struct wire_start, its libraries, then requests; on stdout: struct wire_hello,
- * then a reply to each request in order. While it times, it reports what batches took, and is told
- * how many calls the next one has. Little-endian, as every supported architecture;
- * tensorop/runners/protocol.py is the other end. Nothing here judges: the process that started this
- * one compares the outputs. */
+ * Stream on stdin: struct wire_start, its libraries, then requests. On stdout: struct
+ * wire_hello, then a reply to each request in order. While it times, it reports each batch and
+ * receives the number of the next calls. Little-endian, as every supported architecture;
+ * tensorop/runners/protocol.py is the other end. The harness judges nothing: its parent process
+ * compares the outputs. */
 #ifndef TENSOROP_HARNESS_H
 #define TENSOROP_HARNESS_H
 
@@ -29,7 +29,7 @@ enum wire_kind { KIND_CHECK = 0, KIND_TIME = 1, KIND_COUNT = 2 };
 /* SCRATCH is a workspace: written freely, spoiled before each timed batch, never sent back. */
 enum wire_access { ACCESS_IN = 0, ACCESS_OUT = 1, ACCESS_INOUT = 2, ACCESS_SCRATCH = 3 };
 
-/* MIDDLE is for timing: aligned to a cache line, pages of its own, no byte flush with a guard. */
+/* MIDDLE is for timing: aligned to a cache line, in pages of its own, not adjacent to a guard. */
 enum wire_placement { PLACE_END = 0, PLACE_START = 1, PLACE_MIDDLE = 2 };
 
 enum wire_status {
@@ -38,7 +38,7 @@ enum wire_status {
     SIGNALLED = 2,
     NO_ENTRY = 3,
     NO_MEMORY = 4,
-    TAMPERED = 5 /* the calls that were counted are not those that were to be made */
+    TAMPERED = 5 /* the count of made calls is wrong */
 };
 enum wire_fault {
     FAULT_ELSEWHERE = 0,
@@ -51,28 +51,28 @@ enum wire_fault {
 struct wire_start {
     uint32_t magic, version;
     uint64_t nonce;
-    int32_t cpu;                        /* to pin to, -1: none */
-    uint32_t needs, libraries, threads; /* needs: enum jail_need; threads: that a call may use */
+    int32_t cpu;                        /* CPU to pin to; -1: none */
+    uint32_t needs, libraries, threads; /* needs: enum jail_need; threads: limit of a call */
 };
 
 struct wire_hello {
     uint32_t magic, version;
     uint64_t nonce;
     uint32_t page, state;
-    char error[256]; /* why a library could not be bound; empty when all went well */
+    char error[256]; /* the reason if a library could not be bound, else empty */
 };
 
 struct wire_request {
     uint32_t magic, kind, index, placement;
     uint32_t buffers, entries, rounds, warm; /* warm: regions before the counted one */
-    uint32_t keep; /* outputs are restored before each batch, and what it left comes back */
-    uint32_t draw; /* the parent's: which operands a batch ends with, and how many calls it has */
-    uint32_t dims, lds, scalars, flags; /* values that follow the entries, eight bytes each */
+    uint32_t keep; /* restore outputs before each batch, and send its outputs back */
+    uint32_t draw; /* the parent's seed, for a batch's number of calls and its last operands */
+    uint32_t dims, lds, scalars, flags; /* counts of the values after the entries, 8 bytes each */
     uint64_t warm_ns, min_ns, max_ns, flush_bytes;
 };
 
-/* What to call: a candidate or library by number, with one flag slot replaced (-1: none). empty:
- * all but the function itself, one that returns at once in its place. */
+/* A function to call: a candidate or library by number, with one flag slot replaced (-1: none).
+ * empty: with a function in its place that returns at once. */
 struct wire_entry {
     uint32_t function;
     int32_t slot;
@@ -80,9 +80,9 @@ struct wire_entry {
     uint32_t empty, reserved;
 };
 
-/* shift: 0, or the bytes by which every other call of a batch takes the operand further on.
- * step: 0, or the bytes from one line of `line` bytes to the next in memory; the stream has the
- * lines one behind the other, the last one maybe shorter. */
+/* shift: 0, or the offset in bytes of the operand in every other call of a batch. step: 0, or
+ * the bytes from one line of `line` bytes to the next in memory; in the stream, lines follow
+ * each other, and the last one can be shorter. */
 struct wire_buffer {
     uint32_t access, shift;
     uint64_t size, line, step;
@@ -96,14 +96,14 @@ struct wire_reply {
     int64_t offset; /* SLACK_WRITTEN and guard faults: bytes from the buffer's first byte; SIGSYS:
                        the system call */
     uint32_t outputs, entries, rounds;
-    uint32_t rested; /* us spent before batches until other threads rested */
+    uint32_t rested; /* us of waiting before batches until other threads were idle */
     uint64_t span;   /* ns from a timing's first batch to the end of its last */
-    uint64_t spent;  /* ns that passed within its batches, timed or not */
-    uint64_t apart;  /* of these, ns of calls that nobody is told of */
+    uint64_t spent;  /* ns within its batches, timed or not */
+    uint64_t apart;  /* of these, ns of unreported calls */
 };
 
-/* While timing: a batch of an entry that the parent judges; no calls: the entry's first batch is to
- * begin. Entry `entries`: all is done, and no answer is expected. */
+/* While timing: the report of an entry's batch. No calls: before the entry's first batch. Entry
+ * `entries`: the end; it gets no answer. */
 struct wire_report {
     uint32_t magic, index;
     uint64_t nonce;
@@ -111,19 +111,19 @@ struct wire_report {
     uint64_t calls, ns;
 };
 
-/* The answer: how many calls the next batch has; settled: it is one whose time counts. */
+/* The answer: the number of calls of the next batch; settled: its time counts. */
 struct wire_count {
     uint32_t magic, settled;
     uint64_t calls;
 };
 
-/* which: twice the entry, and 1 where the shifted operands were the last ones. */
+/* which: twice the entry, plus 1 if the last call had the shifted operands. */
 struct wire_output {
     uint32_t slot, which;
     uint64_t size;
 };
 
-/* calls of a batch, and the ns they took together */
+/* the calls of a batch, and their time together */
 struct wire_sample {
     double calls, ns;
 };
@@ -132,13 +132,13 @@ struct wire_sample {
 struct guarded {
     uint8_t *map; /* the first guard page */
     size_t map_size;
-    uint8_t *pages; /* between the guards */
+    uint8_t *pages; /* the pages between the guards */
     size_t pages_size;
     uint8_t *data;
-    size_t size;       /* of what the stream has */
-    size_t line, step; /* lines that lie apart; one line where they do not */
+    size_t size;       /* of the operand in the stream */
+    size_t line, step; /* of distant lines; else a single line */
     uint32_t access, shift;
-    uint8_t *pristine; /* contents to restore, which can only be read, or NULL */
+    uint8_t *pristine; /* read-only contents to restore, or NULL */
 };
 
 enum { ENTRY_LIMIT = 64, LIBRARY_LIMIT = 16, STATE_ALIGN = 65536 };
@@ -146,7 +146,7 @@ enum { ENTRY_LIMIT = 64, LIBRARY_LIMIT = 16, STATE_ALIGN = 65536 };
 struct request {
     struct wire_request wire;
     struct wire_entry entry[ENTRY_LIMIT];
-    struct guarded *buffer; /* what follows lies in the book */
+    struct guarded *buffer; /* the following are in the book */
     int64_t *dim, *ld, *flag, *own_flag;
     double *scalar;
     void **pointer;
@@ -154,13 +154,12 @@ struct request {
     size_t book_size;
 };
 
-/* The clocks a batch is timed by, in ns. */
+/* The clocks of a batch, in ns. */
 struct clocks {
     uint64_t wall, process, thread;
 };
 
-/* What a timed batch left, in pages of its own that can only be read: all outputs, one after the
- * other. */
+/* The outputs of a timed batch, one after the other, in read-only pages of their own. */
 struct left {
     struct left *next;
     size_t map_size;
@@ -170,12 +169,12 @@ struct left {
 
 /* Everything that a call must not change. */
 struct state {
-    void *stack; /* the harness's own, while a callee has another; first, for the assembly */
-    void *top;   /* of the callee's */
+    void *stack; /* the harness's own stack pointer during a call; the assembly needs it first */
+    void *top;   /* of the callee's stack */
     uint64_t nonce, drawn, spent, apart, rested;
-    unsigned threads; /* that a call may use */
+    unsigned threads; /* limit of a call */
     int in_fd, out_fd;
-    struct clocks begin, late; /* of a batch; how much later the second reading may be */
+    struct clocks begin, late; /* of a batch; the limit of the second reading's delay */
     struct tensorop_call call[2];
     struct wire_sample *sample;
     size_t sample_size;
@@ -202,12 +201,14 @@ void spoil_below(void);
 int apart_open(void); /* the callee's stack: 0, or -1 without memory */
 void apart_spoil(void);
 
-/* harness_call.c: reads a request's values, with room for its buffers; 0, or -1 without memory. */
+/* harness_call.c: reads a request's values, and allocates its buffers' records; 0, or -1 without
+ * memory. */
 int call_open(struct request *request);
 struct tensorop_call call_of(const struct request *request, unsigned entry, int shifted);
 void call_close(struct request *request);
 
-/* harness_wire.c: the private ends of the pipes; both end the process when the parent is gone. */
+/* harness_wire.c: the private ends of the pipes; both functions end the process if the parent is
+ * gone. */
 void wire_open(void);
 int wire_read(void *to, size_t size); /* 0, or -1 at the end of the stream */
 void wire_write(const void *from, size_t size);
@@ -215,15 +216,15 @@ void wire_write(const void *from, size_t size);
 /* harness_memory.c */
 int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t placement,
                  unsigned number);
-int guarded_protect(struct guarded *g); /* read-only when it is an input */
+int guarded_protect(struct guarded *g); /* makes an input read-only */
 /* The line that begins after `at` bytes of the stream, and its size; NULL behind the last. */
 uint8_t *guarded_line(const struct guarded *g, size_t at, size_t *size);
-int guarded_keep(struct guarded *g); /* remembers the contents, for guarded_restore */
+int guarded_keep(struct guarded *g); /* keeps the contents for guarded_restore */
 void guarded_restore(struct guarded *g);
-/* Other contents of the same numbers, where they are remembered: turned round by as many words as
- * the draw says, of very few zeros. */
+/* Changes kept contents: rotates them by a number of words that depends on `draw`; very small
+ * ones become zeros. */
 void guarded_turn(struct guarded *g, uint64_t draw);
-int guarded_touched(const struct guarded *g, int64_t *offset); /* 1 when the slack was written */
+int guarded_touched(const struct guarded *g, int64_t *offset); /* 1 if the slack was written */
 enum wire_fault guarded_fault(const struct guarded *g, const void *address, int64_t *offset);
 void guarded_close(struct guarded *g);
 
@@ -231,7 +232,7 @@ void guarded_close(struct guarded *g);
 int fault_install(void);
 void fault_watch(const struct request *request);
 
-/* harness_jail.c: what is left while libraries are loaded, and while candidates are called; 0 when
+/* harness_jail.c: the rights while libraries are loaded, and while candidates are called; 0 if
  * the jail is closed. */
 void confine_loading(unsigned needs);
 int confine_calls(unsigned needs);
@@ -244,7 +245,7 @@ void entry_call(unsigned number, const struct tensorop_call *call);
 void entry_call_empty(unsigned number, const struct tensorop_call *call);
 void tensorop_apart(entry_way way, unsigned number, const struct tensorop_call *call, void *top);
 
-/* harness_left.c: every output of an entry that differs from those known is remembered. 0, or -1
+/* harness_left.c: keeps every output of an entry that differs from the kept ones; 0, or -1
  * without memory. */
 size_t outputs_size(const struct request *request);
 int left_add(const struct request *request, unsigned entry, unsigned shifted);

@@ -1,13 +1,13 @@
-/* A request's call: its values and operands, as many as it says, in pages of their own that a
- * callee can only read; at their end, for operands begin where pages do, and a cache has few ways
- * for what lies at one distance from there. */
+/* A request's call: its values and operands, in pages of their own that a callee can only read.
+ * They are at the end of these pages. Operands begin at the start of pages, and caches have few
+ * ways for lines at the same offset. */
 #include "harness.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { LINE = 64 };
-enum { LEAST_BUFFERS = 8 }; /* a callee finds NULL in the first ones that it is not given */
+enum { LEAST_BUFFERS = 8 }; /* missing ones of the first eight are NULL */
 
 static size_t pointers(const struct request *r) {
     return r->wire.buffers > LEAST_BUFFERS ? r->wire.buffers : LEAST_BUFFERS;

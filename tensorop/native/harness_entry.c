@@ -7,11 +7,10 @@
 
 #include <dlfcn.h>
 
-/* Whatever it is given: arguments are the caller's to put there and to take away in every ABI that
- * is supported. */
+/* Valid for every signature: in each supported ABI the caller passes and removes the arguments. */
 static int nothing(void) { return 0; }
 
-/* Paths come with as many slashes before them as make them of one length (runners/session.py). */
+/* Paths are padded with leading slashes to one length (runners/session.py). */
 static const char *shown(const char *path) {
     while (path[0] == '/' && path[1] == '/')
         path++;

@@ -1,5 +1,5 @@
-/* A crash tells which call and which buffer, then ends the process: nothing after it could be
- * trusted. */
+/* A crash is reported with its call and buffer. Then the process ends, since no later result
+ * could be trusted. */
 #include "harness.h"
 
 #include <signal.h>

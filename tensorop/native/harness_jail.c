@@ -1,4 +1,4 @@
-/* The harness in its jail; what it is given there: jail.h. */
+/* Puts the harness into its jail; jail.h has its rights there. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

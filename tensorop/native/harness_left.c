@@ -1,4 +1,5 @@
-/* What timed batches left, each once: a right callee leaves the same bits every time. */
+/* The outputs of timed batches, without duplicates: a correct callee gives the same bits every
+ * time. */
 #include "harness.h"
 
 #include <string.h>

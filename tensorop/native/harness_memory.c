@@ -16,8 +16,8 @@ uint8_t *guarded_line(const struct guarded *g, size_t at, size_t *size) {
     return g->data + at / g->line * g->step;
 }
 
-/* The pages of a line that lies apart, and one more on either side, which a vector that begins or
- * ends in it may read. */
+/* The pages of a distant line, and one more on either side: a vector that begins or ends in the
+ * line may read them. */
 static uint8_t *pages_of(const struct guarded *g, size_t at, size_t *size) {
     size_t page = page_size(), length;
     uint8_t *line = guarded_line(g, at, &length);
@@ -29,7 +29,7 @@ static uint8_t *pages_of(const struct guarded *g, size_t at, size_t *size) {
     return from;
 }
 
-/* Gives back the pages of the lines that begin before `until` bytes of the stream. */
+/* Unmaps the pages of the lines that begin before `until` bytes of the stream. */
 static void close_apart(const struct guarded *g, size_t until) {
     for (size_t at = 0; at < until; at += g->line) {
         size_t size;
@@ -38,15 +38,14 @@ static void close_apart(const struct guarded *g, size_t until) {
     }
 }
 
-/* Lines that lie so far apart that no memory would hold all that is between them: only their own
- * pages are there, at addresses that are asked for, and the rest is guard. 0, or -1 where something
- * else is in the way. */
+/* Maps distant lines, with gaps that no memory could hold. Only the lines' own pages are mapped,
+ * at requested addresses; all else is guard. 0, or -1 if an address is in use. */
 static int open_apart(const struct guarded *g) {
     uint8_t *end = g->pages;
     for (size_t at = 0; at < g->size; at += g->line) {
         size_t size;
         uint8_t *from = pages_of(g, at, &size), *to = from + size;
-        from = from < end ? end : from; /* pages of the line before are there */
+        from = from < end ? end : from; /* the line before has mapped these pages */
         size = to > from ? (size_t)(to - from) : 0;
         void *map =
             size ? mmap(from, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -63,9 +62,8 @@ static int open_apart(const struct guarded *g) {
     return 0;
 }
 
-/* Where operands that lie apart begin, each in 2^38 or 2^36 bytes of its own: in the middle of what
- * a process with addresses of 47 bits has, else of 38 bits, where programs and libraries are not.
- */
+/* Places an operand with distant lines, each in its own 2^38 or 2^36 bytes. These are in the
+ * middle of an address space of 47 bits, else of 38 bits, far from programs and libraries. */
 static int place_apart(struct guarded *g, uint32_t placement, unsigned number) {
     static const unsigned places[][2] = {{44, 38}, {45, 38}, {35, 36}};
     size_t page = page_size(), lines = (g->size + g->line - 1) / g->line;
@@ -90,8 +88,8 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
     /* Timed buffers start at different lines of their pages, so that operands do not share cache
      * sets by accident. */
     size_t lead = placement == PLACE_MIDDLE ? (size_t)LINE * (1 + 3 * number) : 0;
-    /* A masked access whose lanes beyond the end lie in a guard page takes a microcode assist
-     * (135 ns on Zen 5): no user's buffer ends before one. */
+    /* A masked access with lanes in a guard page takes a microcode assist (135 ns on Zen 5).
+     * Users' buffers have no guard, so timed ones do not end at one. */
     size_t tail = placement == PLACE_MIDDLE ? LINE : 0;
     memset(g, 0, sizeof *g);
     g->size = size;
@@ -104,11 +102,11 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
                    ? -1
                    : place_apart(g, placement, number);
     g->pages_size = (size + lead + tail + page - 1) / page * page;
-    /* A wide guard tells whose end was passed. */
+    /* A fault in a wide guard identifies the buffer. */
     size_t guard = placement == PLACE_MIDDLE ? page : GUARD;
     g->map_size = g->pages_size + 2 * guard;
-    /* Operands of calls that are checked lie at the same addresses in each, where these are free:
-     * who goes by addresses takes one call for another. */
+    /* Operands of checked calls have the same addresses in every call, if these are free. So a
+     * callee that recognises calls by their addresses fails. */
     void *wanted = placement == PLACE_MIDDLE
                        ? NULL
                        : (void *)(((uintptr_t)1 << 34) + ((uintptr_t)number << 30));
@@ -145,7 +143,7 @@ int guarded_protect(struct guarded *g) {
 int guarded_keep(struct guarded *g) {
     if (!g->size)
         return 0;
-    if (g->step) /* only single calls find lines apart */
+    if (g->step) /* only single calls have distant lines */
         return -1;
     void *map = mmap(NULL, g->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
@@ -165,7 +163,7 @@ void guarded_restore(struct guarded *g) {
 }
 
 void guarded_turn(struct guarded *g, uint64_t draw) {
-    enum { WORD = 8 }; /* a number of elements of every format */
+    enum { WORD = 8 }; /* a multiple of every format's element size */
     if (!g->pristine)
         return;
     size_t words = g->size / WORD, ahead = words > 1 ? WORD * (1 + draw % (words - 1)) : 0;
@@ -179,7 +177,7 @@ void guarded_turn(struct guarded *g, uint64_t draw) {
     guarded_protect(g);
 }
 
-/* The first byte of these that holds no canary. */
+/* The first byte that is not the canary, or NULL. */
 static const uint8_t *first_touched(const uint8_t *from, const uint8_t *to) {
     while (from < to && *from == CANARY)
         from++;
@@ -187,7 +185,7 @@ static const uint8_t *first_touched(const uint8_t *from, const uint8_t *to) {
 }
 
 int guarded_touched(const struct guarded *g, int64_t *offset) {
-    const uint8_t *before = g->pages, *found = NULL; /* what is not looked at yet */
+    const uint8_t *before = g->pages, *found = NULL; /* the first unchecked byte */
     for (size_t at = 0; at < g->size && !found; at += g->line) {
         size_t size, around = 0;
         const uint8_t *line = guarded_line(g, at, &size);

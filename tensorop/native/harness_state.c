@@ -1,5 +1,5 @@
-/* What a call must not reach: the harness's own state, in pages that can only be read meanwhile,
- * and a stack of its own to run on. */
+/* Protects the harness from a callee: its state is in pages that are read-only during calls, and
+ * the callee has a stack of its own. */
 #include "harness.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 enum { STACK = 8 << 20, SPOILED = 1 << 18, DENSE = 1 << 16, GUARD = 1 << 16 };
 
-/* Its pages are found by rounding up, whatever the size of a page. */
+/* The state begins at the next multiple of STATE_ALIGN, for every page size. */
 __attribute__((visibility("hidden"))) uint8_t tensorop_room[sizeof(struct state) + 2 * STATE_ALIGN];
 
 _Static_assert(STATE_ALIGN == 65536, "the assembly below rounds up to it");
@@ -27,7 +27,7 @@ void state_writable(int writable) {
     mprotect(s, state_size(), access);
 }
 
-/* splitmix64 (Steele, Lea, Flood, OOPSLA 2014), started by what the parent drew. */
+/* splitmix64 (Steele, Lea, Flood, OOPSLA 2014), with a seed from the parent. */
 uint64_t state_draw(void) {
     uint64_t z = state()->drawn += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -37,7 +37,7 @@ uint64_t state_draw(void) {
 
 static uint64_t spoiling(void) { return state_draw() | 0x7ff0000000000000u; }
 
-/* A line in every KiB, wherever in it the draw says: nothing that a call left there can be used. */
+/* Overwrites a random line in every KiB, so that data from an earlier call is useless. */
 void spoil(void *at, size_t size) {
     uint64_t value = spoiling();
     for (size_t step = value / 64 % 16 * 64; step + 64 <= size; step += 1024)
@@ -45,8 +45,9 @@ void spoil(void *at, size_t size) {
             memcpy((uint8_t *)at + step + i, &value, sizeof value);
 }
 
-/* The stack that ends at `top`: all that the frames of a candidate may be, and lines below. Word by
- * word: vectors would leave a length and a type behind, which a modelled call would pay for. */
+/* Overwrites the stack that ends at `top`: the largest frames of a candidate completely, and
+ * lines below. It writes words: vector stores would change vl and vtype, which costs a modelled
+ * call time. */
 static void spoil_stack(uint8_t *top) {
     uint64_t value = spoiling();
     spoil(top - SPOILED, SPOILED - DENSE);
@@ -64,7 +65,7 @@ int apart_open(void) {
     return 0;
 }
 
-/* What calls left on the stack below the caller. */
+/* Overwrites the data that calls left on the stack below the caller. */
 __attribute__((noinline)) void spoil_below(void) {
     uint8_t below[SPOILED];
     spoil_stack(below + sizeof below);
@@ -73,11 +74,11 @@ __attribute__((noinline)) void spoil_below(void) {
 
 void apart_spoil(void) { spoil_stack(state()->top); }
 
-/* void tensorop_apart(entry_way way, unsigned number, const struct tensorop_call *call, void *top):
- * calls way(number, call) on the stack that ends at top. The caller's own stack pointer is noted in
- * the state the first time, while it can be written, and read there after the call: nothing that
- * the callee can write says where to go on. All calls between two first times must come from one
- * frame. */
+/* void tensorop_apart(entry_way way, unsigned number, const struct tensorop_call *call, void
+ * *top): calls way(number, call) on the stack that ends at top. The first call records the
+ * caller's stack pointer in the state while it is writable; each call reads it back from there.
+ * So the callee cannot change the place to return to. All calls after a recording must come from
+ * the same frame. */
 #if defined(__x86_64__)
 __asm__(".text\n.hidden tensorop_apart\n.globl tensorop_apart\n.type tensorop_apart, @function\n"
         "tensorop_apart:\n"

@@ -1,4 +1,4 @@
-/* Timing by the target's clock, and the counted call of emulators. */
+/* Times calls by the target's clock, and makes an emulator's counted call. */
 #include "harness.h"
 #include "region.h"
 
@@ -23,9 +23,9 @@ static struct clocks read_clocks(void) {
     return c;
 }
 
-/* What passed since a batch began. `late` is a second reading of the beginning, after the state was
- * closed: the better one, unless it is so much later than the first that it was moved, or another
- * program ran in between. */
+/* The time since a batch began. `late` is a second reading of the beginning, after the state
+ * became read-only. It is the better one, unless it is much later than the first: then it was
+ * tampered with, or another program ran in between. */
 static struct clocks passed(const struct clocks *end, const struct clocks *late) {
     const struct clocks *first = &state()->begin, *most = &state()->late;
     int cpu = late->process - first->process <= most->process &&
@@ -36,8 +36,8 @@ static struct clocks passed(const struct clocks *end, const struct clocks *late)
                            end->thread - of_cpu->thread};
 }
 
-/* Where this thread alone did the work, the time it ran: what other programs were given in between
- * is not the callee's. Where other threads of this process worked too, the time that passed. */
+/* If only this thread worked, its CPU time, which excludes other programs. If other threads of
+ * this process worked too, the wall time. */
 static uint64_t elapsed(const struct clocks *spent) {
     uint64_t thread = spent->thread, others = spent->process - thread;
     return others > thread / 64 + 5000 || thread > spent->wall ? spent->wall : thread;
@@ -50,7 +50,7 @@ static int has_shift(const struct request *r) {
     return 0;
 }
 
-/* Whether outputs are read that have a second operand too. */
+/* Whether an INOUT buffer has a second operand. */
 static int accumulates(const struct request *r) {
     for (unsigned i = 0; i < r->wire.buffers; i++)
         if (r->buffer[i].access == ACCESS_INOUT && r->buffer[i].shift)
@@ -67,7 +67,7 @@ static void restore(const struct request *r) {
     }
 }
 
-/* Inputs take other contents. */
+/* Changes the contents of the inputs. */
 static void turn(const struct request *r) {
     for (unsigned i = 0; i < r->wire.buffers; i++)
         if (r->buffer[i].access == ACCESS_IN)
@@ -80,22 +80,22 @@ static void flush(volatile uint8_t *walk, size_t size) {
         walk[i]++;
 }
 
-/* How an entry is called, the same for both kinds within a region or batch. */
+/* The function that calls an entry, the same for both kinds within a region or batch. */
 static entry_way way_of(const struct wire_entry *entry) {
     return entry->empty ? entry_call_empty : entry_call;
 }
 
 static void idle(unsigned number, const struct tensorop_call *call) { (void)number, (void)call; }
 
-/* What a batch came to. */
+/* The result of a batch. */
 struct batch {
     uint64_t calls, ns;
     int tampered, no_memory;
 };
 
-/* Calls in turn on both sets of operands where there are two, the last one on those that
- * `shifted` says, and adds to `made` how long they took. Two counters must agree after it, one in a
- * register, one on this stack. */
+/* Makes `calls` calls and adds their time to `made`. If there are two sets of operands, calls
+ * alternate between them, and the last one uses the set `shifted`. Afterwards two counters must
+ * agree: one in a register, one on this stack. */
 static __attribute__((noinline)) void spend(const struct request *r, unsigned e, uint64_t calls,
                                             int shifted, struct batch *made) {
     struct state *s = state();
@@ -125,7 +125,7 @@ static __attribute__((noinline)) void spend(const struct request *r, unsigned e,
     made->tampered |= counted != calls;
 }
 
-/* How much later a beginning is read again, at most: the usual, twice. */
+/* Sets the limit of the second reading's delay: twice the usual delay. */
 static void find_late(void) {
     struct state *s = state();
     struct clocks least = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -144,13 +144,13 @@ static void find_late(void) {
         (struct clocks){2 * least.wall + 500, 2 * least.process + 500, 2 * least.thread + 500};
 }
 
-/* A batch of so many calls or up to an eighth fewer. Nobody who is called knows which is the last,
- * nor on which operands it is, and what that one leaves is judged. */
+/* A batch of `calls` calls, or of up to an eighth fewer. A callee cannot know the last call or
+ * its operands, and the outputs of the last call are judged. */
 static struct batch batch(const struct request *r, unsigned e, uint64_t calls, uint8_t *walk) {
     struct batch made = {0};
-    int shifted = 0; /* for a single call: it finds nothing that it could give out as its own */
-    int before = 0;  /* what the calls before the last take, where that one is made alone: */
-    int alone = r->wire.keep; /* what it leaves must be its own work, not theirs */
+    int shifted = 0;          /* a single call has no earlier results to copy */
+    int before = 0;           /* operands before the last call, if that one is made alone: */
+    int alone = r->wire.keep; /* its outputs must be its own, not the earlier calls' */
     restore(r);
     apart_spoil();
     if (walk)
@@ -172,7 +172,7 @@ static struct batch batch(const struct request *r, unsigned e, uint64_t calls, u
     return made;
 }
 
-/* A single call that nobody is told of. */
+/* A single call that is not reported to the parent. */
 static struct batch single(const struct request *r, unsigned e) {
     uint64_t before = state()->spent;
     struct batch made = batch(r, e, 1, NULL);
@@ -180,7 +180,8 @@ static struct batch single(const struct request *r, unsigned e) {
     return made;
 }
 
-/* A single call on the second operands, for what the batches that end on them are held against. */
+/* A single call on the second operands; its outputs are the reference for batches that end on
+ * these. */
 static struct batch second(const struct request *r, unsigned e) {
     struct batch made = {0};
     restore(r);
@@ -193,7 +194,8 @@ static struct batch second(const struct request *r, unsigned e) {
     return made;
 }
 
-/* Tells the parent of a batch; how many calls it wants next, and whether these are to be timed. */
+/* Reports a batch to the parent, which sets the number of the next calls. True if these are to
+ * be timed. */
 static int told(const struct request *r, uint32_t e, const struct batch *made, uint64_t *calls) {
     struct wire_report report = {.magic = MAGIC_REPORT,
                                  .index = r->wire.index,
@@ -213,14 +215,13 @@ static int told(const struct request *r, uint32_t e, const struct batch *made, u
 
 static int went_wrong(const struct batch *made) { return made->tampered || made->no_memory; }
 
-/* Whether as many calls as were asked for would have filled a batch. */
+/* Whether the requested number of calls takes at least min_ns, by the time of this batch. */
 static int fills(const struct request *r, uint64_t calls, const struct batch *made) {
     return (double)made->ns / (double)made->calls * (double)calls >= (double)r->wire.min_ns;
 }
 
-/* How many calls fill a batch: the parent says, of the times it is told while warming up. The first
- * call may load or generate code and says nothing of those after it: nobody looks at how long it
- * takes. */
+/* Finds the number of calls that fill a batch: the parent sets it, from the times of warm-up
+ * batches. The first call may load or generate code, so its time is not reported. */
 static struct batch calibrate(const struct request *r, uint32_t e, uint64_t *calls) {
     struct batch made = single(r, e);
     int settled = 0;
@@ -231,12 +232,11 @@ static struct batch calibrate(const struct request *r, uint32_t e, uint64_t *cal
     return went_wrong(&made) || *calls == 1 || !has_shift(r) ? made : second(r, e);
 }
 
-/* A kernel brings what other threads ran up to date at its ticks, which come 100 times a second at
- * least. */
+/* Linux updates the CPU time of other threads at its ticks, at least 100 times a second. */
 enum { LOOK_NS = 12000000, BUSY_NS = 1000000, REST_NS = 300000000 };
 
-/* Waits until the threads that another entry's calls left rest: OpenBLAS's look for work for up to
- * a tenth of a second, on cores that the next entry's threads need. */
+/* Waits until the threads of another entry's calls are idle. OpenBLAS's threads look for work
+ * for up to a tenth of a second, on cores that the next entry's threads need. */
 static void rest(void) {
     if (state()->threads <= 1)
         return;
@@ -251,16 +251,15 @@ static void rest(void) {
     state()->rested += at.wall - begin.wall;
 }
 
-/* What an entry of several threads needs after another's calls: its cores, and its threads awake.
- */
+/* Frees the cores from another entry's threads, and wakes this entry's threads by a call. */
 static struct batch awake(const struct request *r, unsigned e) {
     struct batch none = {0};
     rest();
     return state()->threads > 1 ? single(r, e) : none;
 }
 
-/* Before a batch of many calls a few that nobody times: who skips calls whose work would not be
- * looked at must know those too. */
+/* An untimed batch of a few calls before a batch of many. A callee that skips work in long
+ * batches must recognise the short ones too, since their outputs are judged. */
 static struct batch glance(const struct request *r, unsigned e, uint64_t calls) {
     struct batch none = {0};
     if (calls < 64 || !r->wire.keep || !has_shift(r) || r->entry[e].empty)
@@ -268,8 +267,8 @@ static struct batch glance(const struct request *r, unsigned e, uint64_t calls) 
     return batch(r, e, 2 + state_draw() % 4, NULL);
 }
 
-/* A batch that lasts min_ns. Where one is shorter, since later calls are faster than those it was
- * calibrated by, it is made again with as many as the parent says fill it. */
+/* A batch that lasts min_ns. If one is shorter, because calls are faster than in the
+ * calibration, the parent sets a new number of calls and it is repeated. */
 static struct batch filled(const struct request *r, unsigned e, uint64_t *calls) {
     struct batch made = batch(r, e, *calls, NULL);
     while (!went_wrong(&made) && !fills(r, *calls, &made)) {
@@ -337,10 +336,10 @@ void count_entries(const struct request *r) {
         struct tensorop_call call = call_of(r, e, 0);
         unsigned function = r->entry[e].function;
         entry_way make = way_of(&r->entry[e]);
-        /* Caches are modelled inside regions only, so that each warming call has one too; the last
-         * one counts. In between outputs are restored, which changes nothing that is modelled, and
-         * warming calls find other numbers at the operands' places: what the counted call leaves
-         * must be its own work, and no call before it has seen its product. */
+        /* Caches are modelled only inside regions, so each warming call has a region too; the
+         * last region counts. Outputs are restored in between, which changes nothing in the
+         * model. Warming calls have other numbers in their operands, so that the counted call
+         * cannot reuse an earlier result. */
         for (uint32_t i = 0; i <= r->wire.warm; i++) {
             restore(r);
             if (i < r->wire.warm)

@@ -1,5 +1,5 @@
-/* The pipes to the parent, moved out of the reach of a candidate's stdin and stdout, in whose place
- * nothing can be read or written. */
+/* The pipes to the parent, moved away from stdin and stdout. A candidate can neither read nor
+ * write there. */
 #include "harness.h"
 
 #include <errno.h>

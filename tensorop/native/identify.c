@@ -1,10 +1,10 @@
-/* What a core says of itself, one `key value` a line; what it does not say is left out.
+/* Prints facts of a core, one `key value` a line; unknown facts are left out.
  *
- *   vlen   bits of a vector register, where the ISA lets cores choose; of RISC-V only with V 1.0:
+ *   vlen   bits of a vector register, if the ISA lets cores choose; on RISC-V only with V 1.0:
  *          the draft 0.7.1 has no vlenb
  *   page   bytes; cores, online
  *   vendor, architecture, implementation    identity registers of RISC-V, from Linux 6.4 on
- *   clock  MHz, as additions.h measures it
+ *   clock  MHz, measured by additions.h
  */
 #define _GNU_SOURCE
 #include "additions.h"

@@ -1,10 +1,11 @@
-/* What is left to a process that runs a stranger's code. One text for the harness, for programs
- * beside it and for QEMU's plug-in, which is linked without a C library of its own.
+/* The rights of a process that runs untrusted code. The harness, other programs and QEMU's plug-
+ * in share this header; the plug-in is linked without a C library of its own.
  *
- * jail_open: from here on nothing can be executed, started, traced, connected to or written, but
- * files can be read: libraries are loaded and an emulator sets its guest up. jail_close: what a
- * computation needs. Both are for good, and each stands on whatever the kernel offers: system call
- * filters (seccomp), Landlock, limits, and another user in place of root. */
+ * jail_open: from here on the process can neither execute, start, trace, connect to nor write
+ * anything. It can read files, to load libraries and to set up an emulator's guest. jail_close:
+ * it keeps only the needs of a computation. Both are permanent, and use every guard that the
+ * kernel has: system call filters (seccomp), Landlock, limits, and another user in place of
+ * root. */
 #ifndef TENSOROP_JAIL_H
 #define TENSOROP_JAIL_H
 
@@ -28,8 +29,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* THREADS: several threads are checked; READS: libraries that load parts of themselves when they
- * are first called; EMULATOR: the computation is a guest's. */
+/* THREADS: calls use several threads; READS: libraries load parts of themselves at their first
+ * call; EMULATOR: the process is an emulator with a guest. */
 enum jail_need { JAIL_THREADS = 1, JAIL_READS = 2, JAIL_EMULATOR = 4 };
 
 #if defined(__x86_64__)
@@ -43,8 +44,8 @@ enum jail_need { JAIL_THREADS = 1, JAIL_READS = 2, JAIL_EMULATOR = 4 };
 enum {
     JAIL_NOBODY = 65534,
     JAIL_INSTRUCTIONS = 768,
-    /* What getpgid answers in a closed jail: how a process asks whether it is in one, also through
-     * an emulator. */
+    /* The errno of getpgid in a closed jail. So a process can test for the jail, also in an
+     * emulator. */
     JAIL_ANSWER = ENOTUNIQ,
 };
 
@@ -81,7 +82,7 @@ static void jail_check(struct jail_filter *f, int number, uint32_t at, uint32_t 
     jail_put(f, BPF_RET | BPF_K, 0, 0, otherwise);
 }
 
-/* Memory, time, files that are open, and the end. */
+/* Memory, time, open files, and exit. */
 static const int jail_computing[] = {
     SYS_read,
     SYS_readv,
@@ -106,8 +107,8 @@ static const int jail_computing[] = {
 #endif
 };
 
-/* What emulators, threads and large libraries ask for beside it: signals to oneself, who and where
- * one is. */
+/* Further calls of emulators, threads and large libraries: signals to themselves, their
+ * identity, their CPU. */
 static const int jail_hosting[] = {
     SYS_pread64,
     SYS_lseek,
@@ -153,7 +154,7 @@ static const int jail_hosting[] = {
 #endif
 };
 
-/* Looking for files; opening them is another matter. */
+/* Looking up files, without opening them. */
 static const int jail_reading[] = {
     SYS_newfstatat, SYS_statx,      SYS_statfs,    SYS_fstatfs,
     SYS_getdents64, SYS_readlinkat, SYS_faccessat, SYS_getcwd,
@@ -165,7 +166,7 @@ static const int jail_reading[] = {
 #endif
 };
 
-/* Setting up, and what closes the jail. */
+/* Set-up, and the calls that close the jail. */
 static const int jail_opening[] = {
     SYS_prctl,          SYS_seccomp,           444,           445,
     446 /* Landlock */, SYS_setresuid,         SYS_setresgid, SYS_setgroups,
@@ -176,7 +177,7 @@ static const int jail_opening[] = {
 #endif
 };
 
-/* Asked for by libraries and emulators that do without. */
+/* Libraries and emulators try these calls, but do not need them. */
 static const int jail_denied[] = {
     SYS_prctl,
     SYS_fcntl,
@@ -194,8 +195,8 @@ static int jail_install(struct jail_filter *f) {
     struct sock_fprog program = {.len = f->n, .filter = f->code};
     if (f->n == JAIL_INSTRUCTIONS || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return -1;
-    /* On all threads; without the mitigation that older kernels switch on with a filter, which
-     * slows memory down and would bend every figure. */
+    /* On all threads. Older kernels enable a mitigation with a filter, which slows down memory
+     * and would change all times; the flag disables it. */
     unsigned flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0)
         return 0;
@@ -205,8 +206,8 @@ static int jail_install(struct jail_filter *f) {
 
 static int jail_filter(int closed, unsigned needs) {
     struct jail_filter f = {.n = 0};
-    /* What a candidate is not given ends the call with a signal, which the harness reports. An
-     * emulator would go on as if the call had been made. */
+    /* A refused call of a candidate raises a signal, which the harness reports. An emulator is
+     * killed: it would continue as if the call had been made. */
     const uint32_t refused = !closed                 ? JAIL_ERRNO(EPERM)
                              : needs & JAIL_EMULATOR ? SECCOMP_RET_KILL_PROCESS
                                                      : SECCOMP_RET_TRAP;
@@ -218,8 +219,8 @@ static int jail_filter(int closed, unsigned needs) {
     jail_put(&f, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
     jail_put(&f, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
     JAIL_LIST(jail_computing, SECCOMP_RET_ALLOW);
-    JAIL_LIST(ioctls, JAIL_ERRNO(ENOTTY)); /* stdio asks whether its file is a terminal */
-    JAIL_LIST(newer, JAIL_ERRNO(ENOSYS)); /* no filter sees its flags: clone is used in its place */
+    JAIL_LIST(ioctls, JAIL_ERRNO(ENOTTY)); /* stdio tests whether its file is a terminal */
+    JAIL_LIST(newer, JAIL_ERRNO(ENOSYS));  /* a filter cannot read its flags; clone replaces it */
     if (closed)
         JAIL_LIST(asked, JAIL_ERRNO(JAIL_ANSWER));
     if (!closed || needs) {
@@ -234,9 +235,9 @@ static int jail_filter(int closed, unsigned needs) {
                                CLONE_NEWNET;
         jail_check(&f, SYS_clone, JAIL_LOW(0), thread | other, thread, refused);
         if (closed && !(needs & JAIL_READS)) {
-            /* glibc's free in a thread looks at /proc/sys/vm/overcommit_memory before it gives a
-             * heap's end back, and an emulator first for a file of that name in its root: nothing
-             * is opened, and both do without. */
+            /* glibc's free in a thread tries to read /proc/sys/vm/overcommit_memory before it
+             * shrinks a heap, and an emulator first looks for that file in its root. Neither
+             * needs it. */
             const int opening[] = {SYS_openat, SYS_faccessat,
 #ifdef SYS_open
                                    SYS_open, SYS_access
@@ -255,11 +256,11 @@ static int jail_filter(int closed, unsigned needs) {
         jail_check(&f, SYS_open, JAIL_LOW(1), writes, O_RDONLY, JAIL_ERRNO(EACCES));
 #endif
     } else if (needs) {
-        /* fstat of the C library; it names no file. */
+        /* The C library's fstat, which has no path. */
         jail_check(&f, SYS_newfstatat, JAIL_LOW(3), 0x1000 /* AT_EMPTY_PATH */, 0x1000, refused);
     }
     if (closed && needs) {
-        /* Limits can be read; a new one is a pointer, of which either half may be zero. */
+        /* Limits can only be read: the pointer to a new one must be NULL, in both halves. */
         jail_put(&f, BPF_JMP | BPF_JEQ | BPF_K, 0, 6, SYS_prlimit64);
         jail_put(&f, BPF_LD | BPF_W | BPF_ABS, 0, 0, JAIL_LOW(2));
         jail_put(&f, BPF_JMP | BPF_JEQ | BPF_K, 0, 3, 0);
@@ -274,15 +275,16 @@ static int jail_filter(int closed, unsigned needs) {
     return jail_install(&f);
 }
 
-/* No right to change or execute any file, to bind or connect; with `all` none to read one either.
- * Kernels without Landlock answer -1. It binds this thread and those it starts. */
+/* Removes the rights to change or execute files, to bind and to connect; with `all`, also to
+ * read files. -1 if the kernel has no Landlock. It applies to this thread and the threads that
+ * it starts. */
 static int jail_landlock(int all) {
     enum { RIGHTS_OF_ABI = 5, READ_FILE = 1 << 2, READ_DIR = 1 << 3 };
     static const uint64_t rights[] = {0, 0x1fff, 0x3fff, 0x7fff, 0x7fff, 0xffff};
     struct {
         uint64_t files, net;
     } handled;
-    long abi = syscall(444, NULL, (size_t)0, 1u /* tell the version */);
+    long abi = syscall(444, NULL, (size_t)0, 1u /* returns the ABI version */);
     if (abi < 1 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return -1;
     handled.files = rights[abi < RIGHTS_OF_ABI ? abi : RIGHTS_OF_ABI];
@@ -296,7 +298,7 @@ static int jail_landlock(int all) {
     return bound ? -1 : 0;
 }
 
-/* What no kernel can refuse. A thread counts as a process. */
+/* Limits, which every kernel supports. A thread counts as a process. */
 static void jail_limit(unsigned needs) {
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
@@ -314,7 +316,7 @@ static void jail_become_nobody(void) {
     (void)!setgroups(0, NULL);
     (void)!setresgid(JAIL_NOBODY, JAIL_NOBODY, JAIL_NOBODY);
     (void)!setresuid(JAIL_NOBODY, JAIL_NOBODY, JAIL_NOBODY);
-    /* A change of user takes back the wish to end with the parent. */
+    /* A change of user clears the signal at the parent's death. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(3);
@@ -334,14 +336,14 @@ static inline int jail_open(unsigned needs) {
 static inline int jail_close(unsigned needs) {
     const int reads = (needs & JAIL_READS) != 0;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    jail_landlock(!reads); /* its rules are a file, which the limits forbid */
+    jail_landlock(!reads); /* before the limits, since its rules need a file descriptor */
     jail_limit(needs);
-    if (!reads) /* who must read root's files stays root */
+    if (!reads) /* root's files may be needed */
         jail_become_nobody();
     return jail_filter(1, needs);
 }
 
-/* Closes the jail, by QEMU's plug-in where there is one; 0 when it is closed. */
+/* Closes the jail, by QEMU's plug-in if there is one; 0 if it is closed. */
 static inline int jail_enter(unsigned needs) {
     TENSOROP_JAIL();
     if (!jail_closed())

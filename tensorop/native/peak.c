@@ -1,5 +1,5 @@
-/* Independent multiply-add chains, enough to hide the latency of any core's units: what is left is
- * their number.
+/* Independent multiply-add chains, enough to hide the latency on any core: the time depends only on
+ * the number of units.
  *
  *   dim     iterations
  *   flag    0 the variant: vector width and number of chains, as in tensorop/measure/peak.py
@@ -10,7 +10,7 @@
 #define ELEMENT float
 #endif
 
-/* For x86 the compiler would rather split a vector of 64 bytes in two. */
+/* On x86 the compiler would otherwise split a vector of 64 bytes in two. */
 #ifdef __x86_64__
 #define WHOLE(BYTES) __attribute__((min_vector_width(8 * BYTES)))
 #else

@@ -26,7 +26,7 @@ enum { MAX_ARRAYS = 4, CAPACITY = 1 << 20, GUARD = 1 << 16 };
 
 struct check_case {
     int64_t entry, vl, rows, cols, ldd, lds;
-    void *array[MAX_ARRAYS]; /* where the pointer points */
+    void *array[MAX_ARRAYS]; /* the entry's pointers */
     void *out;               /* one vector, zero before the call */
 };
 
@@ -34,7 +34,7 @@ struct check_entry {
     void (*run)(const struct check_case *c);
     int arrays;
     int writes_memory;
-    int size; /* bytes of an element of its result */
+    int size; /* bytes of an element of the result */
 };
 
 #include "primitives.h"
@@ -53,7 +53,7 @@ static int take(void *to, size_t bytes) { return fread(to, 1, bytes, stdin) == b
 
 int main(void) {
     struct check_case c = {0};
-    jail_enter(0); /* a set's C may be anybody's */
+    jail_enter(0); /* a set's C is untrusted */
     const int64_t lanes = (int64_t)check_lanes();
     char *end[MAX_ARRAYS], *out = guarded();
     for (int i = 0; i < MAX_ARRAYS; ++i)
@@ -76,7 +76,7 @@ int main(void) {
         }
         c.out = out - vector;
         memset(c.out, 0, vector);
-        fflush(stdout); /* what a crash leaves behind tells which case it was */
+        fflush(stdout); /* after a crash the output shows the case */
         entry->run(&c);
         if (entry->writes_memory)
             fwrite(end[0] - first, 1, first, stdout);

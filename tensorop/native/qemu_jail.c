@@ -1,9 +1,9 @@
-/* QEMU's plug-in that confines the emulator itself: a guest's system calls are the host's, and its
- * stores reach the emulator's own memory, so that no filter within the guest is worth anything.
+/* A QEMU plug-in that confines the emulator itself: a guest's system calls become the host's,
+ * and its stores can reach the emulator's memory, so a filter within the guest is useless.
  *
- * The jail opens when the first block is translated, when QEMU is up and no instruction of the
- * guest has run. It closes when the guest asks for it, by an instruction that does nothing
- * elsewhere (see region.h). */
+ * The jail opens when the first block is translated: QEMU has started then, and no instruction
+ * of the guest has run. It closes when the guest requests it, by an instruction that does
+ * nothing elsewhere (see region.h). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -32,10 +32,10 @@ static void on_close(unsigned cpu, void *data) {
 }
 
 #if defined(__x86_64__)
-/* QEMU's code uses vectors of 256 bits and leaves them so, and its helpers call fma of libm for
- * each element. On some processors every step between the one's SSE and the other's AVX then costs
- * as much as ten of these calls: with the upper halves empty, nothing. */
-static bool avx; /* whether this processor has it */
+/* QEMU's code leaves the upper halves of its 256-bit vectors in use, and its helpers call libm's
+ * fma for each element. On some processors each change between SSE and AVX then costs as much as
+ * ten of these calls. With clear upper halves it costs nothing. */
+static bool avx; /* whether this processor has AVX */
 
 static void look(void) {
     unsigned a, b, c, d, saved;

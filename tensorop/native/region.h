@@ -1,7 +1,7 @@
-/* Marks: instructions that do nothing on any core and that QEMU's plug-ins recognise by their
- * encoding. REGION: what the board model measures; it must begin and end on one thread and does not
- * nest; one that begins with WARM fills the modelled caches and takes no time. JAIL: from here on a
- * stranger's code runs (see qemu_jail.c). */
+/* Marks: instructions that do nothing on any core; QEMU's plug-ins recognise them by their
+ * encoding. REGION: the board model measures it. It must begin and end on one thread and does
+ * not nest; one that begins with WARM fills the modelled caches and takes no time. JAIL:
+ * untrusted code runs from here on (see qemu_jail.c). */
 #ifndef TENSOROP_REGION_H
 #define TENSOROP_REGION_H
 

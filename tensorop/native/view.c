@@ -108,7 +108,7 @@ static void map(const char *file, unsigned id) {
     put(file, text);
 }
 
-/* Folders on the way to a path, below the working folder. */
+/* Makes the folders of a path, below the working folder. */
 static void make_way(const char *path, int last) {
     char way[LONGEST];
     size_t n = length(path);
@@ -121,12 +121,12 @@ static void make_way(const char *path, int last) {
     }
 }
 
-/* A root that holds the folders and nothing else; mounted over the working folder, whose own tree
- * is held before. */
+/* Makes a root with only these folders, mounted over the working folder; a handle of the working
+ * folder's own tree is kept before. */
 static void own_root(struct folder *folder, int count, const char *program, const char *here) {
     unsigned user = (unsigned)CALL(geteuid, 0, 0, 0, 0, 0);
     unsigned group = (unsigned)CALL(getegid, 0, 0, 0, 0, 0);
-    static const char exe[] = "/proc/self/exe"; /* where the compiler asks for its own folder */
+    static const char exe[] = "/proc/self/exe"; /* the compiler finds its own folder there */
     need(CALL(unshare, CLONE_NEWUSER | CLONE_NEWNS, 0, 0, 0, 0), "no namespaces", "");
     put("/proc/self/setgroups", "deny");
     map("/proc/self/uid_map", user);

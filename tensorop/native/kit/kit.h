@@ -1,17 +1,17 @@
-/* A tuning kit's program: the harness, a library's variants and the judge of their results in one
- * static executable. It reads a plan (tensorop/kits/plan.py writes it) and appends a line to a file
- * of results for each of its steps.
+/* A tuning kit's program: the harness, a library's variants and the judge of their results in
+ * one static executable. It reads a plan (from tensorop/kits/plan.py) and appends a line to a
+ * file of results for each of its steps.
  *
- * The harness runs in a child of its own, behind the same pipes and jail as on any target. The
- * parent judges: what outputs may hold is in the plan, worked out by the operator's reference where
- * the kit was made. Little-endian, as every supported architecture. */
+ * The harness runs in a child process, behind the same pipes and jail as on any target. The
+ * parent judges: the plan has the limits of outputs, computed by the operator's reference at
+ * export. Little-endian, as every supported architecture. */
 #ifndef TENSOROP_KIT_H
 #define TENSOROP_KIT_H
 
 #include "../harness.h"
 #include "kit_rows.h"
 
-enum { KIT_VERSION = 2, KIT_CONTROL = 16 /* the number of the first control among functions */ };
+enum { KIT_VERSION = 2, KIT_CONTROL = 16 /* the first control's number as a function */ };
 enum kit_kind { STEP_CONTROL = 0, STEP_VERIFY = 1, STEP_TIME = 2 };
 enum kit_fill { FILL_RAW = 0, FILL_DRAWN = 1, FILL_POISON = 2 };
 enum kit_format {
@@ -24,17 +24,17 @@ enum kit_format {
     FORMAT_I32
 };
 
-/* The plan, in this order; every `_at` counts bytes from its beginning. */
+/* The plan, in this order; every `_at` is an offset in bytes from its start. */
 struct kit_head {
     char magic[8];                               /* TOPSKIT */
-    uint32_t version, steps, libraries, seconds; /* seconds: that a call may take */
+    uint32_t version, steps, libraries, seconds; /* seconds: limit of a call */
     uint32_t least_vlen, most_vlen;              /* bits; 0: any */
     uint64_t steps_at;
     char arch[16], kit[80], product[80], platform[80];
-    char dtype[8][16]; /* of each library */
+    char dtype[8][16]; /* by library */
 };
 
-/* of: a JSON object that says what the step is of; expects: outcomes of a control, in words. */
+/* of: the step's subject, a JSON object; expects: the outcomes that a control may have. */
 struct kit_step {
     uint32_t kind, function;
     int32_t slot;
@@ -44,7 +44,7 @@ struct kit_step {
     char expects[64], of[680];
 };
 
-/* A request, as the harness reads it, but for what its buffers hold. */
+/* A request in the harness's format, without its buffers' contents. */
 struct kit_case {
     uint32_t head, buffers, expected, reserved; /* head: bytes of the request */
     uint64_t head_at, buffers_at, expected_at;
@@ -57,7 +57,7 @@ struct kit_buffer {
     uint64_t seed, raw_at;
 };
 
-/* What an output may hold, by element of its storage; gaps: 1 where it must be as it was. */
+/* An output's limits, by element of its storage; gaps: 1 if an element must stay unchanged. */
 struct kit_expected {
     uint32_t buffer, second, format, gapped;
     uint64_t count, low_at, high_at, gaps_at;
@@ -69,7 +69,7 @@ struct plan {
     const struct kit_head *head;
 };
 
-/* How a step ended. kind: the words of tensorop's outcomes. */
+/* The result of a step. kind: as in tensorop's outcomes. */
 struct outcome {
     const char *kind;
     char message[400];
@@ -82,7 +82,7 @@ uint8_t *plan_content(const struct plan *plan, const struct kit_buffer *buffer);
 const char *plan_judge(const struct plan *plan, const struct kit_case *of, unsigned buffer,
                        unsigned second, const uint8_t *left, char *message, size_t size);
 
-/* kit_child.c: runs a case's request in the child; a timing's samples go to `samples`, entry by
+/* kit_child.c: runs a case's request in the child; `samples` gets a timing's samples, entry by
  * entry. */
 struct child;
 struct child *child_start(const struct plan *plan, int cpu);

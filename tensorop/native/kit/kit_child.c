@@ -1,5 +1,5 @@
-/* The harness in a child, and what is said to it: tensorop/runners/protocol.py, counts.py and
- * session.py in C, as far as a kit needs them. */
+/* The harness in a child process, and the protocol with it: the parts of
+ * tensorop/runners/protocol.py, counts.py and session.py that a kit needs, in C. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -148,14 +148,14 @@ static struct outcome ended(const char *kind, const char *message) {
     return found;
 }
 
-/* Why the child ended without a reply. */
+/* The outcome if the child ended without a reply. */
 static struct outcome death(struct child *c) {
     char said[64];
     if (c->timed_out) {
         reap(c);
         return ended("timeout", "a call did not return in time");
     }
-    usleep(20000); /* its status is its own, where it ended by itself */
+    usleep(20000); /* the child may still be ending by itself */
     reap(c);
     int number = WIFSIGNALED(c->status) ? WTERMSIG(c->status)
                  : WIFEXITED(c->status) ? WEXITSTATUS(c->status) - 128
@@ -190,7 +190,7 @@ static struct outcome refusal(const struct wire_reply *r) {
     }
 }
 
-/* How many calls the batches of a timing's entry have: counts.py, which says why. */
+/* The number of calls in a batch of a timing's entry; counts.py explains the rules. */
 struct counts {
     uint64_t named, reports;
     double spent, before;
@@ -226,8 +226,8 @@ static int answer(struct child *c, struct counts *k, const struct wire_request *
     return put(c, &count, sizeof count);
 }
 
-/* A reply, after the reports that come before it; -1 where the child ended or said what no harness
- * says. window: ns that passed here from the first report to the last. */
+/* Receives the reports, then the reply; -1 if the child ended or broke the protocol. window: ns
+ * on the parent's clock from the first report to the last. */
 static int listen(struct child *c, const struct wire_request *w, struct wire_reply *reply,
                   double *window) {
     struct counts counts[ENTRY_LIMIT] = {{0}};
@@ -298,7 +298,7 @@ struct outcome child_run(struct child *c, const struct kit_case *of, const struc
             return death(c);
         const struct kit_buffer *buffer =
             plan_part(c->plan, of->buffers_at, of->buffers * sizeof *buffer);
-        /* of a call on two sets of operands each output is of one alone */
+        /* with two sets of operands, each output has the size of one */
         if (out.slot >= of->buffers || out.size != buffer[out.slot].wire.size)
             return ended("guard-page", "its process said what no harness says");
         uint8_t *left = malloc(out.size + 1);

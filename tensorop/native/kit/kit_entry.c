@@ -1,4 +1,4 @@
-/* The functions under test, all linked in: the library, which the operator's adapter binds by
+/* The functions under test, all linked in: the library, bound by the operator's adapter for each
  * dtype, and the controls. The tables are generated (tensorop/kits/program.py). */
 #include "kit.h"
 

@@ -1,4 +1,4 @@
-/* What the machine says of itself, for the head of a file of results. */
+/* Facts of the machine, for the head of a file of results. */
 #define _GNU_SOURCE
 #include "additions.h"
 #include "kit.h"
@@ -43,7 +43,7 @@ double machine_clock(void) {
     return best > 0 ? 100e-6 * ROUNDS / best : 0;
 }
 
-/* The first line of a file that begins with `key`, or its first line. */
+/* A file's first line that begins with `key`, or else its first line. */
 static void read_line(const char *path, const char *key, char *out, size_t size) {
     char line[512];
     FILE *file = fopen(path, "re");

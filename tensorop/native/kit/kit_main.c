@@ -1,4 +1,4 @@
-/* Goes through the plan, step by step, and appends a line to the results for each. */
+/* Executes the plan's steps in order, and appends a line to the results for each. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

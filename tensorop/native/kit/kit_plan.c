@@ -1,4 +1,4 @@
-/* The plan: read, operands made of it, results held against it. */
+/* Reads the plan, makes operands from it, and checks results against it. */
 #include "kit.h"
 
 #include <fcntl.h>
@@ -46,8 +46,8 @@ static uint64_t mixed(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-/* The element i of a buffer: uniform in [-1, 1) with as many bits as its format holds, integers of
- * any bits; tensorop/kits/drawn.py makes the same. */
+/* Element i of a buffer: uniform in [-1, 1) with the format's precision, or an integer with
+ * random bits; `drawn` in tensorop/kits/plan.py gives the same. */
 static void drawn(uint8_t *to, uint32_t format, uint64_t seed, uint64_t i) {
     uint64_t z = mixed(seed + (i + 1) * 0x9e3779b97f4a7c15u);
     static const unsigned bits[] = {53, 24, 11, 8};
@@ -102,7 +102,7 @@ uint8_t *plan_content(const struct plan *plan, const struct kit_buffer *buffer) 
     return out;
 }
 
-/* An element as a double, which holds every format here exactly. */
+/* An element as a double, which is exact for every format here. */
 static double value(const uint8_t *at, uint32_t format, uint64_t i) {
     switch (format) {
     case FORMAT_F64: {

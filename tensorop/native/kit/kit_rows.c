@@ -56,7 +56,7 @@ const char *row_so_far(void) { return row; }
 
 void row_clear(void) { row[used = 0] = 0; }
 
-/* With FNV-1a: a row that was cut or changed by accident is seen. */
+/* Adds an FNV-1a checksum, to detect a row that was cut off or damaged. */
 void row_end(void) {
     uint64_t sum = 0xcbf29ce484222325u;
     for (size_t i = 0; i < used; i++)
@@ -68,7 +68,8 @@ void row_end(void) {
     row_clear();
 }
 
-/* The steps that the file has, after what was cut off is away; -1: of another kit. */
+/* The number of steps in the file, after an incomplete last line is removed; -1 for another
+ * kit's file. */
 static long resume(const struct kit_about *about) {
     struct stat now;
     char want[128];
@@ -84,7 +85,7 @@ static long resume(const struct kit_about *about) {
         *end = 0;
         if (at == text && !strstr(at, want))
             steps = -1;
-        else if (!strncmp(at, "{\"end\":", 7)) /* also where it ended early: nothing changes that */
+        else if (!strncmp(at, "{\"end\":", 7)) /* also after an early end, which is final */
             steps = about->steps;
         else
             steps += !strncmp(at, "{\"step\":", 8);

@@ -1,5 +1,5 @@
-/* What the plugin's files share: instruction classes, the decoded form of an instruction, the form
- * resolved against vtype and the core's costs, and the record of a memory access. */
+/* Types of all plugin files: instruction classes, a decoded instruction, an instruction resolved
+ * with vtype and the core's costs, and the record of a memory access. */
 #ifndef BOARD_BOARD_H
 #define BOARD_BOARD_H
 
@@ -10,7 +10,7 @@
 
 #include "lanes.h"
 
-/* Classes an instruction can cost as. X(name, reported class, is vector). */
+/* Cost classes of instructions. X(name, reported class, is vector). */
 #define COST_CLASSES(X)                                                                            \
     X(alu, alu, 0)                                                                                 \
     X(mul, alu, 0)                                                                                 \
@@ -58,7 +58,7 @@
     X(vmove, vector_other, 1)                                                                      \
     X(vunknown, vector_unknown, 1)
 
-/* Classes that are reported. */
+/* Reported classes. */
 #define REPORT_CLASSES(X)                                                                          \
     X(vector_fma)                                                                                  \
     X(vector_load)                                                                                 \
@@ -90,14 +90,14 @@ extern const char *const report_names[REPORTS];
 extern const uint8_t cost_report[COSTS];
 extern const uint8_t cost_is_vector[COSTS];
 
-/* Registers of the scoreboard. NONE is always ready, SINK takes writes nobody reads. */
+/* Registers of the scoreboard. NONE is always ready; SINK is written but never read. */
 enum { REG_X = 0, REG_F = 32, REG_V = 64, REG_FLAGS = 96, REG_VTYPE, REG_NONE, REG_SINK, REGS };
 
 /* LMUL and element width as table indices: mf8 mf4 mf2 m1 m2 m4 m8; 8 16 32 64 bits. */
 enum { LMULS = 7, LMUL_M1 = 3, EEWS = 4 };
 extern const char *const lmul_names[LMULS];
 
-/* How many registers a vector operand spans. */
+/* The number of registers that a vector operand spans. */
 enum span {
     SPAN_NONE,
     SPAN_LMUL, /* LMUL */
@@ -108,11 +108,11 @@ enum span {
     SPAN_EEW,   /* EEW / SEW * LMUL */
     SPAN_EI16,  /* 16 / SEW * LMUL */
     SPAN_ONE,   /* one register: a mask or the scalar of a reduction */
-    SPAN_FIXED, /* the instruction says */
+    SPAN_FIXED, /* in the instruction */
 };
 
 enum access { ACCESS_NONE, ACCESS_LOAD, ACCESS_STORE };
-/* Where a jump goes: its word says it, a register does, a register that a call has set does. */
+/* The target of a jump: in its word, in a register, in a register that a call has set. */
 enum jump { JUMP_NONE, JUMP_DIRECT, JUMP_REGISTER, JUMP_RETURN };
 enum mark { MARK_NONE, MARK_BEGIN, MARK_END, MARK_WARM };
 enum vset { VSET_NONE, VSET_IMMEDIATE, VSET_REGISTER, VSET_MAX, VSET_KEEP, VSET_DYNAMIC };
@@ -124,7 +124,7 @@ struct operand {
     uint8_t span; /* enum span */
 };
 
-/* One instruction as its word says it. */
+/* A decoded instruction. */
 struct insn {
     uint32_t word;
     uint8_t cost;
@@ -134,25 +134,25 @@ struct insn {
     struct operand vdst;
     int8_t accumulator; /* index in vsrc of the operand that is also the destination, or -1 */
     uint8_t scalar_accumulator; /* register of a scalar FMA's addend, or REG_NONE */
-    uint8_t stored; /* sources a store takes its data from: bits 0 to 3 of src, 4 to 7 of vsrc */
+    uint8_t stored;             /* sources of a store's data: bits 0 to 3 of src, 4 to 7 of vsrc */
     uint8_t access;
     uint8_t eew;   /* element width index of a memory access or fixed-width operation; 255: SEW */
-    uint8_t lmul;  /* LMUL index where the word fixes it; 255: vtype's */
+    uint8_t lmul;  /* LMUL index if the word fixes it; 255: vtype's */
     uint8_t fixed; /* registers of a SPAN_FIXED operand */
     uint8_t fields;
     bool shows_vl; /* unmasked unit-stride: its accesses count vl */
     uint8_t mark;
     bool conditional;
-    uint8_t jump; /* enum jump; a call is one that leaves the address behind it in a register */
+    uint8_t jump; /* enum jump; a call keeps the return address in a register */
     bool calls;
-    /* Addresses: base + offset, and what is added to a register by this instruction. */
+    /* Addresses: base + offset, and the constant that this instruction adds to a register. */
     uint8_t base;
     int32_t offset;
     uint8_t bumped;
     int32_t bump;
     uint8_t copied;   /* dst[0] becomes this register plus `bump` */
-    bool writes_back; /* dst[1] is the base, which an access moves on at once */
-    /* vsetvli and its kin. */
+    bool writes_back; /* dst[1] is the base, which the access changes at once */
+    /* vsetvli and similar ones. */
     uint8_t vset;
     uint16_t vtypei;
     uint32_t avl;
@@ -182,44 +182,44 @@ struct span_of {
     uint8_t count;
 };
 
-/* One instruction against one vector state: all a pipeline needs. */
+/* An instruction resolved for one vector state, for a pipeline. */
 struct uop {
     const vec *occupancy;
     const vec *also_occupancy;
     const vec *latency;
     const vec *forward;    /* latency seen through the accumulator operand of the next FMA */
     const vec *slot;       /* issue time taken */
-    const vec *beyond;     /* added to a line's arrival: what it waits longer than a scalar load */
-    const vec *step;       /* cycles between the registers of a group when results are chained */
+    const vec *beyond;     /* added to a line's arrival: the delay beyond a scalar load's */
+    const vec *step;       /* cycles between the registers of a group if results are chained */
     const vec *misaligned; /* of a contiguous vector access that crosses `boundary`, or NULL */
-    const vec *split;      /* of one whose elements are misaligned */
-    uint16_t piece;        /* bytes it takes between two boundaries: at most `boundary` */
+    const vec *split;      /* of a vector access whose elements are misaligned */
+    uint16_t piece;        /* bytes of the access, at most `boundary` */
     uint8_t element;       /* bytes of an element, less one */
     struct span_of src[MAX_SOURCES + MAX_VSOURCES];
     struct span_of acc;
     struct span_of dst[3];
     const vec *moved; /* latency of `base` */
-    uint8_t base;     /* the register an access moves on beside its data, or REG_NONE */
+    uint8_t base;     /* the register that an access also changes, or REG_NONE */
     uint8_t nsrc;
-    uint8_t ndata; /* the last of src: data that a store may wait for after it issued */
+    uint8_t ndata; /* the last ones of src: data that a store may await after its issue */
     uint8_t ndst;
     uint8_t cost;
     uint8_t unit;
-    uint8_t shared;       /* a second unit, taken in the scenarios where the ports are shared */
-    uint8_t also;         /* another unit it takes, for `also_occupancy` */
-    bool fits, also_fits; /* waits until what it takes of the unit fits into one cycle */
-    bool behind_fma;      /* a load that a multiply-add some cycles ago may keep back */
+    uint8_t shared;       /* a second unit, in use in scenarios with shared ports */
+    uint8_t also;         /* another unit, busy for `also_occupancy` */
+    bool fits, also_fits; /* starts only if the rest of the unit's cycle is enough */
+    bool behind_fma;      /* a load that an earlier multiply-add may delay */
     bool multiplies;      /* such a multiply-add */
-    bool serialises;      /* starts when all before it is done; nothing starts before it is done */
+    bool serialises;      /* starts after all earlier ones end; later ones start after its end */
     uint8_t access;
     uint8_t lmul;
     uint8_t mark;
     bool vector;
-    int16_t hint_from; /* a prefetch: the access of this block its address is rebuilt from, or -1 */
+    int16_t hint_from; /* a prefetch: the block's access that gives its address, or -1 */
     int32_t hint_delta;
 };
 
-/* Cache lines one instruction touched, in order; `elements` accesses fell into this one. */
+/* A cache line that an instruction touched, in order; `elements`: the accesses to this line. */
 struct touched {
     uint64_t address; /* of the first access */
     uint16_t op;

@@ -18,13 +18,13 @@ struct cache {
 void cache_init(struct cache *cache, unsigned sets, unsigned ways);
 void cache_clear(struct cache *cache);
 
-/* Whether the line is there; makes it the most recent, and dirty when written. */
+/* Whether the cache has the line; makes it the most recent, and dirty if written. */
 bool cache_use(struct cache *cache, uint64_t line, bool write);
 
-/* Whether the line is there, without touching anything. */
+/* Whether the cache has the line, without a change. */
 bool cache_has(const struct cache *cache, uint64_t line);
 
-/* Puts a line that is not there; returns the dirty line it pushed out, or NO_LINE. */
+/* Adds an absent line; returns the dirty line that it evicted, or NO_LINE. */
 uint64_t cache_put(struct cache *cache, uint64_t line, bool write);
 
 #endif

@@ -1,4 +1,5 @@
-/* Lines `key words...`, numbers one per scenario where a constant may differ between scenarios. */
+/* Reads lines `key words...`; constants that can differ between scenarios have a number for each
+ * scenario. */
 #include "config.h"
 
 #include <stdlib.h>

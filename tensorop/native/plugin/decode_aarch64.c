@@ -10,7 +10,7 @@ static int32_t sign(uint32_t value, int width) {
     return (int32_t)(value << (32 - width)) >> (32 - width);
 }
 
-/* Register 31 is zero or the stack pointer: neither is ever waited for. */
+/* Register 31 is zero or the stack pointer, which are always ready. */
 static uint8_t xsrc(unsigned r) { return r < 31 ? REG_X + r : REG_NONE; }
 static uint8_t xdst(unsigned r) { return r < 31 ? REG_X + r : REG_SINK; }
 static uint8_t vreg(unsigned r) { return REG_V + r; }
@@ -232,7 +232,7 @@ static void decode_single(uint32_t w, struct insn *o) {
         address(o, n, 0);
         o->src[2] = xsrc(bits(w, 20, 16));
         o->base = REG_NONE;
-        if (bits(w, 11, 10) == 0) { /* an atomic: loads what it found */
+        if (bits(w, 11, 10) == 0) { /* an atomic: loads the old value */
             o->cost = COST_atomic;
             o->access = ACCESS_LOAD;
             o->dst[0] = xdst(t);

@@ -42,7 +42,7 @@ static void branch(struct insn *o, unsigned rs1, unsigned rs2) {
     o->conditional = true;
 }
 
-/* x1 and x5 are where calls leave the address behind them: the manual's hints for return stacks. */
+/* Calls keep the return address in x1 or x5, by the manual's hints for return stacks. */
 static bool is_link(unsigned r) { return r == 1 || r == 5; }
 
 static void jump(struct insn *o, enum jump how, unsigned rd, unsigned rs1) {

@@ -49,7 +49,7 @@ void rv64_vector_access(uint32_t w, struct insn *o, enum access access) {
         o->vsrc[2] = (struct operand){0, SPAN_ONE};
 }
 
-/* Operands vd, vs2, vs1 of an arithmetic instruction; `one` is vs1 in whichever file it lives. */
+/* Operands vd, vs2, vs1 of an arithmetic instruction; `one` is vs1, in its register file. */
 static void arithmetic(uint32_t w, struct insn *o, enum cost cost, enum span d, enum span s2,
                        enum span s1) {
     unsigned funct3 = bits(w, 14, 12), one = bits(w, 19, 15);

@@ -1,6 +1,6 @@
 #include "forward.h"
 
-/* The last stores, found by line; another line of the same place takes it. */
+/* The last stores, by line; another line with the same index replaces one. */
 enum { PLACE_BITS = 8, PLACES = 1 << PLACE_BITS };
 
 static struct {

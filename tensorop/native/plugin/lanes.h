@@ -1,6 +1,6 @@
-/* A lane is one scenario (one set of constants). All lanes walk the same instructions, so a time is
- * a short vector of floats, in cycles since the last rebase. LANES is fixed when the plugin is
- * built: one scalar lane for a search, 4, 8, 16, 24 or 32 for an interval. */
+/* A lane is one scenario (one set of constants). All lanes execute the same instructions, so a
+ * time is a short vector of floats, in cycles since the last rebase. The build of the plugin
+ * fixes LANES: one scalar lane for a search; 4, 8, 16, 24 or 32 for an interval. */
 #ifndef BOARD_LANES_H
 #define BOARD_LANES_H
 
@@ -31,7 +31,7 @@ typedef __m128 quad;
 #ifdef __SSE4_1__
 #define quad_floor(a) _mm_floor_ps(a)
 #else
-/* Times beyond an int's range are only ever long ago. */
+/* Only times that are long ago exceed an int's range. */
 static inline quad quad_floor(quad a) {
     quad whole = _mm_cvtepi32_ps(_mm_cvttps_epi32(a));
     return _mm_sub_ps(whole, _mm_and_ps(_mm_cmpgt_ps(whole, a), _mm_set1_ps(1)));
@@ -58,7 +58,7 @@ typedef struct {
     quad q[QUADS];
 } vec;
 
-/* One after the other by number, not in a loop: so compilers keep a vec in registers. */
+/* Written out, not as a loop, so that compilers keep a vec in registers. */
 #if QUADS == 1
 #define EACH_QUAD(f) f(0)
 #elif QUADS == 2
@@ -78,7 +78,7 @@ typedef struct {
     }
 #endif
 
-/* Long before any time that can be compared with it. */
+/* Earlier than every time that is compared with it. */
 #define LONG_AGO (-1e30f)
 
 static inline vec vset(float x) {

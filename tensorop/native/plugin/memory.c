@@ -5,8 +5,8 @@
 #include "cache.h"
 #include "prefetcher.h"
 
-/* Lines under way to a level, found by line. A set holds more of them than are under way at once:
- * the one that was sent for first gives way, whatever the time, for contents depend on none. */
+/* Lines in flight to a level, by line. A set holds more lines than are in flight at once. The
+ * oldest request is replaced, whatever the time, since contents do not depend on time. */
 enum { FLIGHT_BITS = 7, FLIGHT_SETS = 1 << FLIGHT_BITS, FLIGHT_WAYS = 4 };
 
 struct flight {
@@ -19,13 +19,13 @@ struct hierarchy {
     struct cache cache[2];
     struct prefetcher prefetcher[2];
     struct flight flight[2][FLIGHT_SETS][FLIGHT_WAYS];
-    uint8_t oldest[2][FLIGHT_SETS]; /* the way that gives way */
-    vec slot[RING];                 /* when the line of each of the last misses arrived */
+    uint8_t oldest[2][FLIGHT_SETS]; /* the way to replace next */
+    vec slot[RING];                 /* arrival times of the last misses' lines */
     unsigned next_slot;
     uint64_t stored; /* line of the last store that missed */
     unsigned stored_in_a_row;
-    vec bus[LEVELS]; /* when the next line may come from there */
-    vec out;         /* when the next line may be written to level 2 */
+    vec bus[LEVELS]; /* the earliest time for the next line from there */
+    vec out;         /* the earliest time for the next write to level 2 */
     struct memory_counts counts;
 };
 
@@ -41,7 +41,7 @@ enum { PAGE_SHIFT = 12 };
 static struct cache tlb[2];
 static uint64_t last_page;
 
-/* Level 1 of instructions; nothing is fetched ahead. */
+/* The level 1 instruction cache, without prefetching. */
 static struct cache code;
 static uint64_t last_code;
 static uint64_t fetched;
@@ -143,7 +143,7 @@ static vec from_bus(struct hierarchy *h, int level, vec start) {
     return vadd(begin, config->latency[level]);
 }
 
-/* DRAM takes lines over the bus that brings them. */
+/* Lines written to DRAM use the same bus as reads. */
 static bool put_outer(struct hierarchy *h, uint64_t line, vec start, bool write) {
     if (cache_put(&h->cache[1], line, write) == NO_LINE)
         return false;
@@ -151,8 +151,8 @@ static bool put_outer(struct hierarchy *h, uint64_t line, vec start, bool write)
     return true;
 }
 
-/* The time at which what the line drives out of level 1 begins to leave, `start` when nothing
- * does. A line for which level 2 must first write one to DRAM waits until that is gone. */
+/* The time at which the line that is evicted from level 1 begins to leave; `start` if there is
+ * none. If level 2 must first write a line to DRAM, the evicted line waits for that write. */
 static vec put_inner(struct hierarchy *h, uint64_t line, vec start, bool write) {
     uint64_t out = cache_put(&h->cache[0], line, write);
     if (out == NO_LINE)
@@ -182,7 +182,7 @@ static vec bring(struct hierarchy *h, uint64_t line, vec start, bool demand, enu
     return ready;
 }
 
-/* Brings a line into level 1 that nobody waits for; the time it arrives. */
+/* Prefetches a line into level 1; the time of its arrival. */
 static vec bring_ahead(struct hierarchy *h, uint64_t line, vec start) {
     enum served served;
     vec ready = bring(h, line, start, false, &served);
@@ -234,7 +234,7 @@ static void count_bare(uint64_t line, bool write) {
         cache_put(&bare[1], out, true);
 }
 
-/* Cycles the page's translation adds, or NULL when it is at hand. */
+/* The cycles that the page's translation adds, or NULL after a hit. */
 static const vec *translate(uint64_t line) {
     uint64_t page = line >> (PAGE_SHIFT - config->line_shift);
     if (page == last_page)
@@ -251,8 +251,8 @@ static const vec *translate(uint64_t line) {
     return &config->translation[1];
 }
 
-/* Whether a store that missed or found a prefetched line is one of a run over whole lines, which
- * are not worth reading. */
+/* Whether a store that missed or hit a prefetched line is part of a run over whole lines, which
+ * the core does not read. */
 static bool streams(struct hierarchy *h, uint64_t line) {
     h->stored_in_a_row = line == h->stored + 1 ? h->stored_in_a_row + 1 : 0;
     h->stored = line;
@@ -305,8 +305,8 @@ vec memory_access(uint64_t line, vec start, vec hit, const struct uop *by, enum 
     return ready;
 }
 
-/* A software prefetch takes a miss like any load and is seen by level 2's prefetcher; only nobody
- * waits for it. */
+/* A software prefetch takes a miss slot as a load does, and trains level 2's prefetcher; but no
+ * instruction waits for it. */
 void memory_hint(uint64_t line, vec start) {
     for (unsigned v = 0; v < config->variants; v++) {
         struct hierarchy *h = &hierarchies[v];

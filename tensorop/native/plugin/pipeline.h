@@ -4,7 +4,7 @@
 
 #include "config.h"
 
-/* Why the best-fit scenario (lane 0) waited. X(name). */
+/* Causes of waits of the best-fit scenario (lane 0). X(name). */
 #define STALL_CAUSES(X)                                                                            \
     X(compute)                                                                                     \
     X(load_l1)                                                                                     \
@@ -32,13 +32,13 @@ struct pipeline {
                 const struct touched *all, const struct touched *end);
     /* The block's branch. */
     void (*branch)(bool taken, bool mispredicted);
-    /* The next instructions are on a line of code that level 1 lacks. */
+    /* The next instructions are on a line of code that missed level 1. */
     void (*fetch)(uint64_t line);
-    /* Cycles of each lane until all is done; stall cycles of lane 0 by cause. */
+    /* Cycles of each lane until the last instruction ends; stall cycles of lane 0 by cause. */
     void (*end)(double cycles[LANES], double stalls[STALLS]);
 };
 
-/* What an access that begins at `address` takes longer because of where it lies; zero: nothing. */
+/* The additional time of an access at `address` because of its alignment; zero: none. */
 static inline vec misalignment(const struct uop *u, uint64_t address, unsigned boundary) {
     if (u->split && address & u->element)
         return *u->split;

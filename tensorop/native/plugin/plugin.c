@@ -1,6 +1,6 @@
-/* The QEMU side: decodes blocks when they are translated, records the lines their accesses touch,
- * and hands each block to the pipeline once the next one begins, when its accesses are all known.
- */
+/* The interface to QEMU: it decodes blocks at their translation, records the lines that their
+ * accesses touch, and passes each block to the pipeline at the begin of the next one, when all
+ * its accesses are known. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct block {
     uint64_t pc, fallthrough;
     unsigned n;
     struct insn *insns;
-    int64_t *avl; /* of each vset whose length is a constant of this block, else -1 */
+    int64_t *avl; /* the length of each vset if it is a constant in this block, else -1 */
     struct form *forms;
     struct {
         uint64_t line;
@@ -37,13 +37,13 @@ struct block {
     unsigned code_n;
     bool marks, begins, conditional, sets_vtype;
     uint8_t taken;   /* two-bit counter */
-    uint64_t target; /* where its jump through a register went last */
+    uint64_t target; /* the last target of its jump through a register */
 };
 
-/* Where calls return to, the last ones: as many as the return stack of a Cortex-A53 holds. */
+/* The return addresses of the last calls, as many as in a Cortex-A53's return stack. */
 enum { RETURNS = 8 };
 static uint64_t returns[RETURNS];
-static unsigned newest, remembered; /* the last one's place, and how many are there */
+static unsigned newest, remembered; /* the index of the last one, and the count */
 
 static const struct decoder *decoder;
 static const struct pipeline *pipeline;
@@ -53,11 +53,11 @@ static unsigned regions;
 
 #define NOBODY UINT32_MAX
 static uint32_t owner = NOBODY; /* the thread whose region is being measured */
-static bool inside, warming;    /* warming: inside of a region that takes no time */
+static bool inside, warming;    /* warming: inside a region that takes no time */
 static struct block *pending;
 static struct vstate vstate;
 enum { THREADS = 64 };
-static struct vstate outside[THREADS]; /* of each thread, while no region is measured */
+static struct vstate outside[THREADS]; /* by thread, while no region is measured */
 static struct touched *touched;
 static unsigned touched_n, touched_room;
 static struct counts counted;
@@ -138,7 +138,7 @@ static void add_counts(struct counts *to, const struct counts *from, uint64_t ti
     }
 }
 
-/* Elements that the first unit-stride access after instruction `from` showed in this execution. */
+/* The elements of the first unit-stride access after instruction `from`, in this execution. */
 static uint32_t elements_after(const struct block *block, unsigned from) {
     for (unsigned i = from + 1; i < block->n; i++) {
         uint32_t elements = 0;
@@ -154,14 +154,13 @@ static uint32_t elements_after(const struct block *block, unsigned from) {
     return 0;
 }
 
-/* A register's value as what some register held, `id`, plus a constant. */
+/* A register's value: an unknown value `id` plus a constant. */
 struct origin {
     uint32_t id;
     int32_t delta;
 };
 
-/* Follows constants added to registers: after it, registers hold what they hold behind the
- * instruction. */
+/* Updates the registers' values for an instruction; it follows added constants. */
 static void track_origins(const struct insn *insn, unsigned index, struct origin held[REG_F]) {
     struct origin copy = {0, 0};
     bool copied = insn->copied < REG_F;
@@ -178,7 +177,7 @@ static void track_origins(const struct insn *insn, unsigned index, struct origin
         held[insn->bumped] = copy;
 }
 
-/* Finds the address of a prefetch from an access of the block, a constant away from it. */
+/* Finds an access of the block whose address differs from a prefetch's by a constant. */
 static void find_hint(const struct block *block, unsigned index, struct uop *uop) {
     const struct insn *hint = &block->insns[index];
     if (hint->cost != COST_prefetch || hint->base >= REG_F)
@@ -236,7 +235,7 @@ static struct form *form_of(struct block *block) {
     return form ? form : make_form(block);
 }
 
-/* Follows the vector state through a block; `recorded`: its accesses are those in `touched`. */
+/* Follows the vector state through a block; `recorded`: `touched` has the block's accesses. */
 static void follow(const struct block *block, struct vstate *state, bool recorded) {
     for (unsigned i = 0; i < block->n; i++)
         if (block->insns[i].vset != VSET_NONE)
@@ -244,7 +243,7 @@ static void follow(const struct block *block, struct vstate *state, bool recorde
                        recorded ? elements_after(block, i) : 0, config.vlen);
 }
 
-/* A length set at the end of the block before shows in this one's accesses. */
+/* This block's accesses show a length that was set at the end of the block before. */
 static void see_length(const struct block *block) {
     uint32_t seen = elements_after(block, (unsigned)-1);
     if (seen && vstate.known)
@@ -273,7 +272,7 @@ static void end_region(bool ended) {
     inside = warming = false;
 }
 
-/* What instructions [from, to) do to the caches and their prefetchers, whose contents depend on no
+/* Applies instructions [from, to) to the caches and prefetchers, whose contents do not depend on
  * time. */
 static void fill(const struct uop *uops, unsigned from, unsigned to,
                  const struct touched **cursor) {
@@ -302,7 +301,7 @@ static void run(const struct uop *uops, unsigned from, unsigned to, const struct
         pipeline->run(uops, from, to, cursor, touched, touched + touched_n);
 }
 
-/* Instructions [from, to) of a block, whose lines of code are fetched as they are reached. */
+/* Runs instructions [from, to) of a block, and fetches their lines of code in order. */
 static void run_fetched(const struct block *block, const struct uop *uops, unsigned from,
                         unsigned to, const struct touched **cursor) {
     for (unsigned k = 0; k < block->code_n; k++) {
@@ -320,8 +319,8 @@ static void run_fetched(const struct block *block, const struct uop *uops, unsig
     run(uops, from, to, cursor);
 }
 
-/* Whether a core that remembers calls, and where each jump through a register went last, foresees
- * that this one goes to `next`. */
+/* Whether a core predicts that this jump goes to `next`, by its return stack and the last target
+ * of each jump through a register. */
 static bool foreseen(struct block *block, const struct insn *jump, uint64_t next) {
     bool right = true;
     if (jump->jump == JUMP_REGISTER) {
@@ -357,7 +356,7 @@ static void run_marked(struct block *block, struct form *form, const struct touc
     }
 }
 
-/* Runs the block whose execution is complete; `next` is where the thread went on. */
+/* Runs the block whose execution is complete; `next`: the thread's next address. */
 static void simulate(struct block *block, uint64_t next) {
     if (config.vl_dependent)
         see_length(block);

@@ -5,8 +5,8 @@
 #include "config.h"
 
 struct stream {
-    uint64_t next;  /* the line that would continue it */
-    uint64_t asked; /* the furthest line asked for */
+    uint64_t next;  /* the line that continues the stream */
+    uint64_t asked; /* the furthest requested line */
     int direction;
     unsigned seen;
     uint64_t used; /* for replacement */
@@ -20,8 +20,8 @@ struct prefetcher {
 
 void prefetcher_init(struct prefetcher *prefetcher, const struct prefetch *how);
 
-/* Tells it that `line` was missed or was a first hit on a line it had fetched; writes the lines it
- * asks for to `wanted` (at most how.distance of them) and returns their number. */
+/* Trains on a miss of `line`, or on the first hit of a prefetched one. Writes the lines to
+ * request to `wanted` (at most how.distance) and returns their number. */
 unsigned prefetcher_touch(struct prefetcher *prefetcher, uint64_t line, uint64_t *wanted);
 
 #endif

@@ -1,4 +1,4 @@
-/* One JSON object a region, one line each. */
+/* One JSON object for each region, on a line of its own. */
 #ifndef BOARD_REPORT_H
 #define BOARD_REPORT_H
 

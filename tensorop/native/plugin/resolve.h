@@ -4,11 +4,11 @@
 #include "board.h"
 #include "config.h"
 
-/* An instruction with nothing in it: every operand absent, class unknown. */
+/* An empty instruction: no operands, class unknown. */
 void insn_clear(struct insn *insn);
 
-/* The vector state after a vset instruction; `avl` is the requested length where the translator
- * knows it, else -1, and `seen` the elements a later access showed, else 0. */
+/* Sets the vector state after a vset instruction. `avl`: the requested length if the translator
+ * knows it, else -1; `seen`: the elements of a later access, else 0. */
 void vstate_set(struct vstate *state, const struct insn *insn, int64_t avl, uint32_t seen,
                 unsigned vlen);
 

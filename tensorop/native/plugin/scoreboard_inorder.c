@@ -1,13 +1,14 @@
-/* In-order issue that stalls on use: an instruction issues when its operands are ready and its unit
- * is free, and nothing behind it overtakes; loads that miss do not stop the ones behind them. */
+/* In-order issue that stalls on use: an instruction issues when its operands are ready and its
+ * unit is free, and later instructions never overtake it. A load that misses does not stop later
+ * instructions by itself. */
 #include <string.h>
 
 #include "forward.h"
 #include "memory.h"
 #include "pipeline.h"
 
-/* Times restart relative to the issue time beyond this many cycles, so that floats stay exact to a
- * thousandth of a cycle. */
+/* After this many cycles, times restart relative to the issue time, so that floats stay exact to
+ * a thousandth of a cycle. */
 #define REBASE_AT 4096.0f
 enum { MAX_QUEUE = 64 };
 
@@ -19,7 +20,7 @@ static vec read_last[REGS];
 static uint8_t produced_by[REGS];
 static vec unit_free[MAX_UNITS + 1];
 enum { MULTIPLIED = 8 };
-static vec multiplied[MULTIPLIED]; /* when the last multiply-adds issued */
+static vec multiplied[MULTIPLIED]; /* issue times of the last multiply-adds */
 static unsigned next_multiplied;
 static vec store_slot[RING], store_last;
 static unsigned next_store;
@@ -101,7 +102,7 @@ static inline vec wait_for(vec t, const vec *table, struct span_of span, const s
     return t;
 }
 
-/* Charges lane 0's wait to whatever produced the operand that came last. */
+/* Charges lane 0's wait to the producer of the last operand. */
 static void charge_operands(const struct uop *u, float from, float to) {
     uint8_t cause = STALL_compute;
     for (int k = 0; k < u->acc.count; k++)
@@ -122,7 +123,7 @@ static inline void write_group(vec *table, struct span_of span, vec done, const 
     }
 }
 
-/* The first cycle with an issue slot left; the sum of a cycle's slots may fall short of one. */
+/* The first cycle with a free issue slot; the sum of a cycle's slots may be slightly below one. */
 static inline vec issue_cycle(void) { return vfloor(vadd(issue, vset(1e-3f))); }
 
 static vec enqueue(const struct uop *u, vec t) {
@@ -138,9 +139,10 @@ static vec enqueue(const struct uop *u, vec t) {
     return vmax(t, queue_last);
 }
 
-/* The first cycle from t in which the unit has room. An instruction may start in the cycle in which
- * its unit becomes free, and the fraction counts against the next: so an occupancy of 2.5 takes 2
- * and 3 cycles in turn. One that must fit starts only where the rest of the cycle holds it. */
+/* The first cycle from t in which the unit has room. An instruction may start in the cycle in
+ * which its unit becomes free; the fraction is carried over to the next one, so an occupancy of
+ * 2.5 takes 2 and 3 cycles in turn. An instruction that must fit starts only if the rest of the
+ * cycle is enough. */
 static inline vec unit_cycle(vec t, uint8_t unit, const vec *occupancy, bool fits) {
     vec from = unit_free[unit];
     if (!fits)
@@ -149,7 +151,7 @@ static inline vec unit_cycle(vec t, uint8_t unit, const vec *occupancy, bool fit
     return vmax(t, vceil(vsub(vmin(from, beyond), vset(1e-3f))));
 }
 
-/* Moves a load out of the cycles that multiply-adds keep from it; all times are whole. */
+/* Moves a load out of the cycles that multiply-adds block; all times are integers. */
 static vec behind_multiply_adds(vec t) {
     for (unsigned i = 0; i < MULTIPLIED; i++) {
         vec kept = vadd(multiplied[(next_multiplied + i) % MULTIPLIED], config->fma_blocks_load);
@@ -159,7 +161,7 @@ static vec behind_multiply_adds(vec t) {
     return t;
 }
 
-/* When all before it is done. */
+/* The time at which all earlier instructions have ended. */
 static vec all_done(vec t) {
     t = vmax(t, store_last);
     for (int i = 0; i < REG_NONE; i++)
@@ -239,7 +241,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     }
 
     uint8_t producer = STALL_compute;
-    vec there = t, resumed = t; /* when issue goes on */
+    vec there = t, resumed = t; /* the time at which issue continues */
     for (unsigned i = needed; i < u->nsrc; i++)
         there = wait_for(there, ready, u->src[i], u);
     vec done = vadd(vadd(there, *u->latency), longer);
@@ -280,7 +282,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     }
 
     if (u->vector) {
-        /* Data that a store waits for itself keeps no load from its register. */
+        /* A register that a store still awaits as data does not delay a load into it. */
         for (unsigned i = 0; i < needed; i++)
             for (int k = 0; k < u->src[i].count; k++)
                 read_last[u->src[i].base + k] = t;

@@ -1,7 +1,7 @@
-/* Out-of-order issue: instructions enter a window in order, start when their operands and unit are
- * there whatever waits before them, and leave in order. Registers are renamed, so only true
- * dependences count. A unit is a stream of work: an instruction that waits for operands leaves it
- * to younger ones, so occupancies add up from the time of entry. */
+/* Out-of-order issue: instructions enter a window in order, start when their operands and unit
+ * are ready, even if earlier ones wait, and leave in order. Registers are renamed, so only true
+ * dependences count. A unit is a stream of work: younger instructions use it while an older one
+ * waits for operands, so occupancies add up from the time of entry. */
 #include <string.h>
 
 #include "forward.h"
@@ -12,7 +12,7 @@
 enum { MAX_WINDOW = 1024 };
 
 static const struct config *config;
-static vec front; /* when the next instruction may enter; its fraction counts the cycle's slots */
+static vec front; /* when the next instruction may enter; the fraction counts used slots */
 static vec last_retired;
 static vec retired[MAX_WINDOW];
 static uint8_t retired_cause[MAX_WINDOW];
@@ -92,7 +92,7 @@ static vec reserve(unsigned unit, vec from, const vec *occupancy, const vec *bia
     return start;
 }
 
-/* Lines of a load or store; the time at which the last is there. */
+/* The lines of a load or store; the time at which the last one arrives. */
 static vec access_lines(const struct uop *u, unsigned index, vec start, vec done,
                         const struct touched **touched, const struct touched *end,
                         enum served *worst) {

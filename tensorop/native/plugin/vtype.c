@@ -1,4 +1,4 @@
-/* vtype and vl, and what an instruction's operands span under them. */
+/* vtype and vl, and the registers that an instruction's operands span. */
 #include <string.h>
 
 #include "resolve.h"
@@ -84,7 +84,7 @@ static struct span_of span_of(const struct insn *insn, const struct vstate *stat
     return (struct span_of){REG_V + operand.reg, count};
 }
 
-/* The LMUL that prices the instruction: that of its data, or of its widest sources. */
+/* The LMUL for the instruction's price: that of its data, or of its widest sources. */
 static int priced_lmul(const struct insn *insn, const struct vstate *state) {
     if (insn->lmul != 255)
         return insn->lmul;
@@ -102,7 +102,8 @@ static const vec *scaled(const vec *by, float factor) {
     return copy;
 }
 
-/* A group's last register comes out as many cycles later as the unit was busy beyond the first. */
+/* A group's last register is ready later than the first, by the cycles that the unit is busy
+ * beyond one. */
 static const vec *with_tail(const vec *latency, const vec *occupancy) {
     vec *copy = vec_new();
     *copy = vadd(*latency, vmax(vsub(*occupancy, vset(1)), vset(0)));
@@ -115,7 +116,7 @@ static const vec *longer(const vec *latency, const vec *than) {
     return copy;
 }
 
-/* Those sources whose bits are set in `of`; with `of` 0, those that hold no data of a store. */
+/* The sources whose bits are set in `of`; with `of` 0, those that are not a store's data. */
 static void add_sources(const struct insn *insn, const struct vstate *state, unsigned of,
                         struct uop *out) {
     unsigned wanted = of ? of : ~(insn->access == ACCESS_STORE ? insn->stored : 0u);
@@ -138,7 +139,8 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     bool vector = cost_is_vector[insn->cost];
     int lmul = vector ? priced_lmul(insn, state) : LMUL_M1;
     int eew = insn->eew != 255 ? insn->eew : vector ? state->sew : 3;
-    /* A wide result or source takes as long as twice the registers, where no class says it. */
+    /* A wide result or source takes as long as twice the registers, unless its class has its own
+     * price. */
     bool wide = insn->vdst.span == SPAN_WIDE || insn->vsrc[0].span == SPAN_WIDE;
     bool own = insn->cost == COST_vwmacc || insn->cost == COST_vfwma;
     int row = wide && !own && lmul < LMULS - 1 ? lmul + 1 : lmul;
@@ -164,7 +166,7 @@ void resolve(const struct insn *insn, const struct vstate *state, const struct c
     out->base = insn->writes_back ? insn->dst[1] : REG_NONE;
     out->moved = config->price[COST_alu][LMUL_M1][3].latency;
 
-    /* Latencies of the outer levels are those that scalar integer loads see. */
+    /* The latencies of the outer levels are those of scalar integer loads. */
     static const vec none;
     out->beyond = &none;
 
