@@ -277,7 +277,7 @@ def test_the_doctor_compiles_and_runs():
     health = doctor.doctor("generic")
     assert [step.name for step in health.steps] == ["reach", "compile", "run"], health.steps
     assert all(step.ok for step in health.steps), health.steps
-    assert health.steps[-1].detail == "in a closed jail"
+    assert health.steps[-1].detail == "sandboxed"
     json.dumps(health.to_json())
 
 
