@@ -251,8 +251,8 @@ size_t outputs_size(const struct request *request);
 int left_add(const struct request *request, unsigned entry, unsigned shifted);
 void left_forget(void);
 
-/* harness_time.c: fills the state's samples, entry by entry, and its `left` where outputs are kept;
- * returns a status and the rounds done. */
+/* harness_time.c: fills the state's samples, entry by entry, and its `left` if outputs are kept;
+ * returns a status and the number of rounds. */
 enum wire_status time_entries(const struct request *request, struct wire_reply *reply);
 void count_entries(const struct request *request);
 

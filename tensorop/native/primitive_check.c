@@ -1,14 +1,13 @@
-/* Runs the primitives of a primitive set on cases read from stdin and writes what they left to
- * stdout.
+/* Runs the primitives of a primitive set on cases from stdin, and writes their results to stdout.
  *
  * In, per case: six int64 (entry, vl, rows, cols, ldd, lds), then for each array of the entry two
- * int64 (bytes, where the pointer points) and its bytes.
+ * int64 (bytes, offset of the pointer) and its bytes.
  *
- * Out: the lanes of a vector as one int64, then per case the entry's result, as many elements as a
- * vector has; of an entry that writes memory, its first array as it stands afterwards.
+ * Out: the lanes of a vector as one int64, then per case the entry's result, a whole vector. For an
+ * entry that writes memory, it is the first array after the call.
  *
- * Every array ends at a page that cannot be touched. primitives.h is generated: the set's types,
- * its primitives as functions, the table of entries.
+ * Every array ends at an inaccessible page. primitives.h is generated: the set's types, its
+ * primitives as functions, the table of entries.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,13 +1,13 @@
-/* Starts a compiler that sees a few folders and no other file of this machine.
+/* Starts a compiler with access to a few folders and to no other file of this machine.
  *
  *     view GUARDS {r:|w:}FOLDER... -- PROGRAM ARGUMENT...
  *
- * GUARDS: n for a root of its own, made of these folders (user and mount namespace), l for
- * Landlock: nothing else can be read, nothing but w: folders written, nothing else executed,
- * nothing connected to. Either or both; one that this kernel refuses ends it with status 125, a
- * program that cannot be started with 126. It becomes the program, so that limits and signals reach
- * that. Folders are absolute and free of links. Linked without a C library, which zig would have to
- * compile first. */
+ * GUARDS: n, l or both. n: a root of its own with only these folders (user and mount namespaces).
+ * l: Landlock; the program can read only these folders, execute only files in r: folders, write
+ * only to w: folders, and connect to nothing. The status is 125 if the kernel refuses a guard, and
+ * 126 if the program cannot be started. The process becomes the program, so limits and signals
+ * apply to it. Folders are absolute paths without links. It is linked without a C library, which
+ * zig would have to compile first. */
 #define _GNU_SOURCE
 #include <asm/unistd.h>
 #include <fcntl.h>
