@@ -130,7 +130,7 @@ def _rendering(folder: render.Folders, template: str, outer: str, answer: int, w
     except MemoryError:
         reply = ["error", f"{outer}: rendering took more than {MEMORY >> 20} MiB"]
     except Exception as error:
-        reply = ["error", f"{outer}: rendering died: {type(error).__name__}: {error}"]
+        reply = ["error", f"{outer}: the rendering process crashed: {type(error).__name__}: {error}"]
     with open(answer, "wb", buffering=0) as pipe:
         rest = memoryview(json.dumps(reply).encode() + b"\n")
         while rest:

@@ -432,7 +432,7 @@ def test_the_documented_commands_take_tls_alone_serve_no_http_and_leave_nothing(
         client.wait_for_workers(1, 60)
         restarted = psutil.Process(processes[1].pid).children(recursive=True)
         said = said_to_http({one.pid for one in (*processes, *restarted)})
-    with pytest.raises(ConnectionError, match="speaks TLS"):
+    with pytest.raises(ConnectionError, match="uses TLS"):
         workers._meet(cluster.address)
     assert len(said) >= 3  # of the scheduler, the worker and what starts it again
     assert not any(b"HTTP/" in answer for answer in said.values()), said
@@ -524,8 +524,8 @@ def test_who_is_admitted() -> None:
     assert client.sent == [{"a", "d"}]
     assert found.batch == 6
     assert said == [
-        f"the worker b is not admitted: its tensorop is 0.0.1 (abc), here it is {OURS.versions['tensorop']}",
-        "the worker c is not admitted: it cannot be asked: ModuleNotFoundError: No module named 'tensorop'",
+        f"worker b is rejected: its tensorop is 0.0.1 (abc), here it is {OURS.versions['tensorop']}",
+        "worker c is rejected: it cannot describe itself: ModuleNotFoundError: No module named 'tensorop'",
         "workers accepted: 2; candidates per round (--batch): 6",
     ]
 
