@@ -1,4 +1,5 @@
-/* What the micro-benchmarks share. Loops are assembly, so that a board runs what the model counts.
+/* Common parts of the micro-benchmarks. Loops are assembly, so a board and the model run the same
+ * instructions.
  *
  *   function 0  the clock: dim[4] iterations of 64 dependent additions, a cycle each
  *   function 1  flag[0] the benchmark, by its place in BENCHES (bench.yaml); dim[0] iterations,
@@ -28,7 +29,7 @@
     ZERO(24) ZERO(25) ZERO(26) ZERO(27) ZERO(28) ZERO(29) ZERO(30) ZERO(31)
 // clang-format on
 
-/* BODY, dim[0] times; %[p] is the buffer, x11 zero at first. */
+/* Runs BODY dim[0] times; %[p] is the buffer, x11 begins with 0. */
 #define LOOP(NAME, BODY)                                                                           \
     static void NAME(const struct tensorop_call *call) {                                           \
         int64_t n = call->dim[0];                                                                  \

@@ -1,4 +1,4 @@
-/* Occupancy and latency of one instruction at a time, 16 an iteration. */
+/* Occupancy and latency of one instruction at a time, 16 of them in an iteration. */
 #include "bench.h"
 
 #define FMA(D) "fmla v" #D ".4s, v24.4s, v25.4s\n"

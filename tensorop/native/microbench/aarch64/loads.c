@@ -1,4 +1,4 @@
-/* Loads and stores that always hit level 1, 16 an iteration. */
+/* Loads and stores that always hit level 1: 16 in an iteration. */
 #include "bench.h"
 
 #define ALL(I)                                                                                     \

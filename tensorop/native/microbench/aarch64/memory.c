@@ -19,16 +19,16 @@ PASS(stream_scalar,
      "add %[p], %[p], #256\n")
 PASS(stream_prefetched, X4("prfm pldl1keep, [%[p], #512]\nldr x9, [%[p]], #64\n"))
 PASS(store_vector, X4("stp q8, q9, [%[p]], #32\nstp q10, q11, [%[p]], #32\n"))
-/* Line after line, each address waiting for the word before it (which is 0): what prefetchers can
- * know and the core cannot. */
+/* Line after line; each address depends on the word before it (which is 0). Prefetchers can
+ * predict the lines, but the core cannot. */
 PASS(walk, X4("ldr x9, [%[p]]\nadd %[p], %[p], #64\nadd %[p], %[p], x9\n"))
 
-/* The same by vector loads. */
+/* The same with vector loads. */
 PASS(walk_vector, X4("ldr q8, [%[p]]\nfmov x9, d8\nadd %[p], %[p], #64\nadd %[p], %[p], x9\n"))
 
-/* A byte of each line in an order that no prefetcher knows (a linear congruential generator whose
- * period are the lines, a power of two), read by nobody, and 64 dependent additions beside it: they
- * take as long as ever unless the load stops them. */
+/* Loads an unused byte of each line, in an order that no prefetcher can predict (a linear
+ * congruential generator; its period is the number of lines, a power of two), beside 64
+ * dependent additions. These take as long as without the load, unless its miss stalls them. */
 static void demand_prefetch(const struct tensorop_call *call) {
     int64_t size = 64, at = 0;
     while (2 * size <= call->dim[1])
@@ -44,7 +44,7 @@ static void demand_prefetch(const struct tensorop_call *call) {
                      : SCRATCH, "x13");
 }
 
-/* The first half onto the second. */
+/* Copies the first half to the second. */
 static void copy(const struct tensorop_call *call) {
     int64_t half = call->dim[1] / 2;
     for (int64_t n = call->dim[0]; n > 0; n--) {
@@ -58,7 +58,7 @@ static void copy(const struct tensorop_call *call) {
     }
 }
 
-/* Each line holds the distance of the next one from the start: a load and an addition a line. */
+/* Each line holds the next one's offset from the start: a load and an addition for each line. */
 static void follow(const struct tensorop_call *call, int64_t left) {
     int64_t at = 0;
     __asm__ volatile("1:\n"
@@ -73,7 +73,7 @@ static void chase(const struct tensorop_call *call) {
     follow(call, call->dim[0] * (call->dim[1] / 64));
 }
 
-/* A line a page, each in another set of level 1, so that the TLBs alone miss. */
+/* A line of each page, each in another set of level 1, so that only the TLBs miss. */
 static void chase_pages(const struct tensorop_call *call) {
     follow(call, call->dim[0] * (call->dim[1] / 4096));
 }

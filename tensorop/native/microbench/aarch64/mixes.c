@@ -13,7 +13,7 @@ LOOP(load_apart, APART(16, 24) APART(17, 25) APART(18, 26) APART(19, 27))
 LOOP(load_d_apart, APART_D(16, 24) APART_D(17, 25) APART_D(18, 26) APART_D(19, 27))
 #define USED(V, W) LOAD(V) FOUR_A(V) LOAD(W) FOUR_B(W)
 LOOP(load_used_at_once, USED(24, 25) USED(26, 27) USED(28, 29) USED(30, 31))
-/* A 128-bit operand in two 64-bit halves, the upper one by way of a scalar register. */
+/* Loads a 128-bit operand in two 64-bit halves, the upper one through a scalar register. */
 #define HALVES(V, D)                                                                               \
     LOAD_D(V)                                                                                      \
     "ldr x9, [%[p], #8]\n" FMA(8, D) FMA(9, D) "ins v" #V ".d[1], x9\n" FMA(10, D) FMA(11, D)

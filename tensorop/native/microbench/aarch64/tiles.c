@@ -1,5 +1,6 @@
-/* Inner loops of 8 x 8 products, f32, without the update of C. A panels of 32 bytes a step lie one
- * after the other, the B panel behind them; dim[2] steps a tile, dim[3] tiles a pass. */
+/* Inner loops of 8 x 8 products, f32, without the update of C. A panels have 32 bytes for each
+ * step and follow each other; the B panel is after them. A tile has dim[2] steps, a pass has
+ * dim[3] tiles. */
 #include "bench.h"
 
 #define TILE(NAME, BODY)                                                                           \

@@ -1,4 +1,5 @@
-/* What the micro-benchmarks share. Loops are assembly, so that a board runs what the model counts.
+/* Common parts of the micro-benchmarks. Loops are assembly, so a board and the model run the same
+ * instructions.
  *
  *   function 0  the clock: dim[4] iterations of 64 dependent additions, a cycle each
  *   function 1  flag[0] the benchmark, by its place in BENCHES (bench.yaml); dim[0] iterations,
@@ -20,14 +21,14 @@
         "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19",    \
         "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
 
-/* All vector registers zero, then vtype; scalar factors zero. */
+/* Sets all vector registers and scalar factors to zero, then vtype. */
 #define CLEAR                                                                                      \
     "vsetvli t0, zero, e8, m8, ta, ma\n"                                                           \
     "vmv.v.i v0, 0\nvmv.v.i v8, 0\nvmv.v.i v16, 0\nvmv.v.i v24, 0\n"                               \
     "fmv.d.x ft0, zero\nfmv.w.x ft1, zero\n"
 #define TYPE(SEW, LMUL) "vsetvli t0, zero, e" #SEW ", " #LMUL ", ta, ma\n"
 
-/* BODY, dim[0] times; %[p] is the buffer, t1 a distance of 64 bytes, t2 zero at first. */
+/* Runs BODY dim[0] times; %[p] is the buffer, t1 is 64 bytes, t2 begins with 0. */
 #define LOOP(NAME, SEW, LMUL, BODY)                                                                \
     static void NAME(const struct tensorop_call *call) {                                           \
         int64_t n = call->dim[0];                                                                  \

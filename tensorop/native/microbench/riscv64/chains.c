@@ -1,4 +1,4 @@
-/* Occupancy and latency of one instruction at a time, 16 an iteration. */
+/* Occupancy and latency of one instruction at a time, 16 of them in an iteration. */
 #include "bench.h"
 
 #define FMA(FACTOR, D) "vfmacc.vf v" #D ", " #FACTOR ", v24\n"

@@ -1,4 +1,4 @@
-/* Loads and stores that always hit level 1, 16 an iteration (indexed ones and segments 4). */
+/* Loads and stores that always hit level 1: 16 in an iteration (indexed and segment ones: 4). */
 #include "bench.h"
 
 #define LOAD(D) "vle32.v v" #D ", (%[p])\n"
@@ -21,7 +21,7 @@ LOOP(store_m8, 32, m8, M8(STORE))
 LOOP(strided_m1, 32, m1, X4(STRIDED(8) STRIDED(9) STRIDED(10) STRIDED(11)))
 LOOP(segment4_m1, 32, m1, X2("vlseg4e32.v v8, (%[p])\nvlseg4e32.v v16, (%[p])\n"))
 LOOP(scalar_load, 32, m1, X4("ld t0, (%[p])\nld t2, 8(%[p])\nld t0, 16(%[p])\nld t2, 24(%[p])\n"))
-/* A word as a float, back to where addresses are made: the latency of all three. */
+/* Loads a float and moves it back to an address register: the latency of all three instructions. */
 LOOP(float_load_chain, 32, m1, X4("add t0, %[p], t2\nflw ft2, (t0)\nfmv.x.w t2, ft2\n"))
 
 TABLE

@@ -31,7 +31,7 @@ PASS(store_scalar, "",
      "sd zero, 0(%[p])\nsd zero, 64(%[p])\nsd zero, 128(%[p])\nsd zero, 192(%[p])\naddi %[p], "
      "%[p], 256\n")
 
-/* The first half onto the second. */
+/* Copies the first half to the second. */
 static void copy(const struct tensorop_call *call) {
     int64_t half = call->dim[1] / 2;
     for (int64_t n = call->dim[0]; n > 0; n--) {
@@ -46,7 +46,7 @@ static void copy(const struct tensorop_call *call) {
     }
 }
 
-/* Each line holds the distance of the next one from the start: a load and an addition a line. */
+/* Each line holds the next one's offset from the start: a load and an addition for each line. */
 static void chase(const struct tensorop_call *call) {
     int64_t left = call->dim[0] * (call->dim[1] / 64), at = 0;
     __asm__ volatile("1:\n"
@@ -59,7 +59,7 @@ static void chase(const struct tensorop_call *call) {
                      : SCRATCH);
 }
 
-/* A line a page, each in another set of level 1, so that the TLBs alone miss. */
+/* A line of each page, each in another set of level 1, so that only the TLBs miss. */
 static void chase_pages(const struct tensorop_call *call) {
     struct tensorop_call other = *call;
     int64_t dim[] = {call->dim[0], call->dim[1] / 4096 * 64};
@@ -67,16 +67,16 @@ static void chase_pages(const struct tensorop_call *call) {
     chase(&other);
 }
 
-/* Line after line, each address waiting for the word before it (which is 0): what prefetchers can
- * know and the core cannot. */
+/* Line after line; each address depends on the word before it (which is 0). Prefetchers can
+ * predict the lines, but the core cannot. */
 PASS(walk, "", X4("ld t0, (%[p])\naddi %[p], %[p], 64\nadd %[p], %[p], t0\n"))
-/* The same by vector loads. */
+/* The same with vector loads. */
 PASS(walk_vector, "vsetivli zero, 2, e64, m1, ta, ma\n",
      X4("vle64.v v8, (%[p])\nvmv.x.s t0, v8\naddi %[p], %[p], 64\nadd %[p], %[p], t0\n"))
 
-/* A byte of each line in an order that no prefetcher knows (a linear congruential generator whose
- * period are the lines, a power of two), read by nobody, and 64 dependent additions beside it: they
- * take as long as ever unless the load stops them. */
+/* Loads an unused byte of each line, in an order that no prefetcher can predict (a linear
+ * congruential generator; its period is the number of lines, a power of two), beside 64
+ * dependent additions. These take as long as without the load, unless its miss stalls them. */
 static void demand_prefetch(const struct tensorop_call *call) {
     int64_t size = 64, at = 0;
     while (2 * size <= call->dim[1])

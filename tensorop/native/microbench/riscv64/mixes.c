@@ -7,13 +7,13 @@
 #define FOUR_A(V) FMA(8, V) FMA(9, V) FMA(10, V) FMA(11, V)
 #define FOUR_B(V) FMA(12, V) FMA(13, V) FMA(14, V) FMA(15, V)
 
-/* Register read and register written have nothing to do with each other. */
+/* The registers read and written are independent. */
 #define APART(L, V) LOAD(L) FOUR_A(V) LOAD(L) FOUR_B(V)
 LOOP(load_apart, 32, m1, APART(16, 24) APART(17, 25) APART(18, 26) APART(19, 27))
-/* The load overwrites what was read just before, and is needed much later. */
+/* The load overwrites a register that was read just before; its result is used much later. */
 #define BEHIND(V, W) FOUR_A(V) LOAD(V) FOUR_B(W) LOAD(W)
 LOOP(load_behind_reader, 32, m1, BEHIND(24, 25) BEHIND(26, 27) BEHIND(28, 29) BEHIND(30, 31))
-/* What was loaded is needed at once, and was read long ago. */
+/* The loaded register is used at once, and was last read long before. */
 #define USED(V, W) LOAD(V) FOUR_A(V) LOAD(W) FOUR_B(W)
 LOOP(load_used_at_once, 32, m1, USED(24, 25) USED(26, 27) USED(28, 29) USED(30, 31))
 /* Both at m2, four groups. */

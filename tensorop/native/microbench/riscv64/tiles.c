@@ -1,6 +1,6 @@
-/* Inner loops of matrix products, f32, without the update of C. A panels of two registers' length a
- * step lie one after the other, the B panel behind them; dim[2] steps a tile, dim[3] tiles a pass.
- */
+/* Inner loops of matrix products, f32, without the update of C. A panels have two registers'
+ * length for each step and follow each other; the B panel is after them. A tile has dim[2]
+ * steps, a pass has dim[3] tiles. */
 #include "bench.h"
 
 #define SCALARS(I)                                                                                 \
@@ -12,7 +12,7 @@
 #define PAIR(D, E, F) FMA(D, F, 0) FMA(E, F, 1)
 #define LATER(D, E, F, V, W) FMA(D, F, V) FMA(E, F, W)
 
-/* Runs LOOP_BODY dim[2] / STEPS times for each tile; COLUMNS of B a step. */
+/* Runs LOOP_BODY dim[2] / STEPS times for each tile; a step reads COLUMNS of B. */
 #define TILE(NAME, LMUL, STEPS, COLUMNS, BEFORE, BODY)                                             \
     static void NAME(const struct tensorop_call *call) {                                           \
         int64_t step;                                                                              \
@@ -50,7 +50,7 @@ TILE(loads_first_m2, m2, 2, "64", "",
                                             N2(fa0, 8) N2(fa1, 10) N2(fa2, 12) N2(fa3, 14)
                                                 N2(fa4, 16) N2(fa5, 18) N2(fa6, 20) N2(fa7, 22))
 
-/* As a published kernel for K1: m1, A one step ahead, each scalar four pairs ahead. */
+/* As in a published kernel for K1: m1, loads A one step ahead, and each scalar four pairs ahead. */
 #define AHEAD(F, AT) "flw " #F ", " #AT "(%[b])\n"
 TILE(scheduled_m1, m1, 2, "64",
      "vl2re32.v v0, (%[a])\nadd %[a], %[a], %[s]\nflw ft0, 0(%[b])\nflw ft1, 4(%[b])\n"
@@ -68,7 +68,7 @@ TILE(scheduled_m1, m1, 2, "64",
                                          LATER(14, 22, ft6, 2, 3) AHEAD(ft2, 72)
                                              LATER(15, 23, ft7, 2, 3) AHEAD(ft3, 76))
 
-/* 16 x 15 at VLEN 256: as few loads a multiply-add as 32 registers allow. */
+/* 16 x 15 at VLEN 256: the fewest loads for each multiply-add that 32 registers allow. */
 TILE(wide_m2, m2, 1, "60", "",
      "vle32.v v0, (%[a])\nadd %[a], %[a], %[s]\n" SCALARS(FLW) FLW(fa0, 32) FLW(fa1, 36)
          FLW(fa2, 40) FLW(fa3, 44) FLW(fa4, 48) FLW(fa5, 52) FLW(fa6, 56) M2(ft0, 2) M2(ft1, 4)
