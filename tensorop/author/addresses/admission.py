@@ -15,7 +15,7 @@ MOST_COMPARED = 64  # the largest constant in a condition
 MOST_TIMES = 16  # the largest factor of `lanes` in a condition
 _MOST_LANES_COMPARED = 256  # the largest constant in a condition on `lanes` alone
 MOST_TOGETHER = 128  # the largest sum of constants in all conditions; sizes up to this sum are verified one by one
-_MOST_OF_BLOCK = 256  # replaces MOST_COMPARED if a block of threads shares a tile, which can be that long
+_MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED, twice it MOST_TOGETHER
 _MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
 _MOST_STATES = 768  # combinations of values of locals that are neither counters nor constant
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 Monomial = tuple[str, ...]  # sorted names; () is the constant
 Key = frozenset[tuple[Monomial, int]]
 
-_MANY = 3  # names from which their upper bounds are tried first
+_MANY = 3  # negative terms from which their upper bounds alone are tried first
 _DEEPEST = 7  # facts in one proof
 _STEPS = 400  # steps of one search for a proof
 _MOST_KNOWN = 1 << 16
