@@ -185,14 +185,14 @@ def test_what_a_manifest_names_is_shown_and_never_run(
 
 def test_the_next_command_has_the_folder(product: Path, tmp_path: Path) -> None:
     said = (product.parent / "stdout").read_text()
-    assert f"(tensorop report made --plugins {OWN} makes" in " ".join(said.split())
+    assert f"next: tensorop bench made --plugins {OWN} compares" in " ".join(said.split())
     own = tmp_path / "own's folder"
     own.symlink_to(OWN)
     words = ("--out", "kit", "--probes", "0", "--shapes", "b1c1h64t3")
     ended = tensorop("export", product, "--plugins", tmp_path, "--plugins", own, *words, cwd=tmp_path)
     assert ended.status == 0, ended.stderr
-    (line,) = [line for line in ended.stdout.splitlines() if "then here: " in line]
-    given = shlex.split(line.partition("then here: ")[2])
+    (line,) = [line for line in ended.stdout.splitlines() if "here, and run " in line]
+    given = shlex.split(line.partition("here, and run ")[2])
     plugins = ["--plugins", str(tmp_path), "--plugins", str(own)]
     assert given == ["tensorop", "import", str(product), "result.jsonl", *plugins]
 
