@@ -18,8 +18,9 @@ enum {
     RELAXED = 1,
     NON_BLOCKING = 1
 };
-/* Than the fastest variant, by which one is not timed further. Arms in the rounds should draw about the
- * same power: a slow one lets the chip rest, and the next gains up to 15 % on the largest products. */
+/* Than the fastest variant, by which one is not timed further. Arms in the rounds should draw about
+ * the same power: a slow one lets the chip rest, and the next gains up to 15 % on the largest
+ * products. */
 #define SLOWER 3.0
 
 double clock_l2 = 180e6; /* bytes of all operands together */
