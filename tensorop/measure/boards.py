@@ -93,5 +93,5 @@ def patience(core: Core) -> float:
 def _not(platform: Platform, runner: Ssh, what: str) -> BoardError:
     return BoardError(
         f"{runner.host} is not the board that platform '{platform.name}' describes: it is {what}",
-        hint=f"`tensorop platforms probe {shlex.quote(f'ssh://{runner.host}')}` writes a platform file that fits it",
+        hint=f"`tensorop platforms probe {shlex.quote(runner.address)}` writes a platform file that fits it",
     )

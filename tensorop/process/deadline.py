@@ -35,6 +35,12 @@ def left(until: float) -> float:
     return seconds
 
 
+def extend(seconds: float) -> None:
+    """Moves this thread's deadline, by time that it waited for others."""
+    if (common := current()) is not None:
+        common.at += seconds
+
+
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[Deadline]:
     """A deadline for this thread within the block; it replaces an outer one."""

@@ -13,7 +13,7 @@ import filelock
 import psutil
 
 from tensorop import errors
-from tensorop.process import waiting
+from tensorop.process import deadline, waiting
 
 MOST_S = 3600.0  # long enough for a compiler's download or long measurements
 SAID_S = 10.0  # seconds before a waiting process says so
@@ -23,6 +23,8 @@ log = logging.getLogger("tensorop")
 @contextlib.contextmanager
 def held(path: Path, what: str) -> Iterator[None]:
     """Holds the lock within the block. what: what the holder does, for the message.
+
+    The time until it is free does not count for this thread's deadline.
 
     Raises JobError if it is not free within MOST_S, OSError if the file system has no locks.
     """
@@ -43,6 +45,7 @@ def held(path: Path, what: str) -> Iterator[None]:
             silent = False
             if (other := holder(path)) != os.getpid():
                 log.info("waiting for %s: %s (%s)", _words(other), what, path)
+    deadline.extend(time.monotonic() - begin)
     try:
         yield
     finally:

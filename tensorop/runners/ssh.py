@@ -63,7 +63,12 @@ class Ssh(Machine):
 
     @property
     def hint(self) -> str:
-        return f"check that `ssh {shlex.quote(self.host)} true` works"
+        return f"check that `ssh {shlex.join([*self.options, self.host])} true` works"
+
+    @property
+    def address(self) -> str:
+        """`ssh://[user@]host[:port]`, as `--runner` takes it."""
+        return ":".join((f"ssh://{self.host}", *self.options[1:]))
 
     def link(self) -> float:
         begin = time.monotonic()

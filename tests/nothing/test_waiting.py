@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tensorop.commands import judge, opened
 from tensorop.errors import JobError, Stopped, TensoropError, UsageError
 from tensorop.kits import result
 from tensorop.model.job import Job
-from tensorop.process import children, locks, waiting
+from tensorop.process import children, deadline, locks, waiting
 from tensorop.process.stopping import StopRequest
 from tensorop.specs import benches, operators, yamlfile
 from tensorop.store import journal
@@ -131,3 +132,11 @@ def test_ctrl_c_while_a_host_says_nothing(tmp_path: Path) -> None:
 def test_the_wish_for_a_warm_start_at_a_device(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--warm-start /dev/null: it must be a file or a folder"):
         list(reading.read(Job("gemm", "generic", ("f32",), (), out=tmp_path, warm_start="/dev/null")))
+
+
+def test_time_at_a_lock_is_not_time_of_a_trial(locked: tuple[Path, int]) -> None:
+    path, process = locked
+    threading.Timer(0.5, os.kill, (process, signal.SIGKILL)).start()
+    with deadline.within(0.2) as limit, locks.held(path, "it tests"):
+        assert deadline.left(limit.at) > 0.1
+    assert not limit.struck
