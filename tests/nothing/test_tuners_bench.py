@@ -93,7 +93,7 @@ def test_a_file_that_was_changed_is_left_out_beside_others(file, tmp_path):
     rewritten(wrong, lambda lines: lines[:-1])
     found = replay.compare(["grid"], [wrong, file], seeds=2, tell=said.append)
     assert list(found.spaces) == ["tiny"]
-    assert said[0].startswith(f"left out: {wrong}, line 1: 'digest' is")
+    assert said[0].startswith(f"skipped: {wrong}, line 1: 'digest' is")
     with pytest.raises(SpecError, match="'digest' is"):
         replay.compare(["grid"], [wrong], seeds=2)
 
@@ -135,8 +135,8 @@ def test_seeds_alone_decide(file):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        ("return [self.space.at(0)]", "asks for .* a second time: trial 2 in tiny, seed 0"),
-        ("return [Point.of({'a': 3, 'b': 1, 'w': 'x'})]", "which is not legal: trial 1 in tiny"),
+        ("return [self.space.at(0)]", r"proposed .* a second time \(trial 2 in tiny, seed 0\)"),
+        ("return [Point.of({'a': 3, 'b': 1, 'w': 'x'})]", r"which is not legal \(trial 1 in tiny"),
     ],
 )
 def test_a_tuner_that_breaks_its_contract_is_refused(file, tmp_path, ask, said):
@@ -156,14 +156,14 @@ def test_a_tuner_whose_library_is_missing_says_what_to_install(file, tmp_path):
     path.write_text(
         path.read_text().replace("self.space, self.trials =", "import no_such_library; self.space, self.trials =")
     )
-    with pytest.raises(UsageError, match="the tuner mine: No module named 'no_such_library'"):
+    with pytest.raises(UsageError, match="the tuner mine cannot start: No module named 'no_such_library'"):
         replay.compare(["mine"], [file], seeds=2, plugins=plugins)
 
 
 def test_the_command_prints_a_table_and_json(file):
     said = ["tuners", "bench", "--tuner", "grid", "--seeds", "2", "--space", str(file)]
     table = CliRunner().invoke(cli, said, catch_exceptions=False)
-    assert "trials to 95% of the best" in table.output
+    assert "trials until within 95% of the best" in table.output
     assert "grid" in table.output
     record = json.loads(CliRunner().invoke(cli, [*said, "--format", "json"], catch_exceptions=False).stdout)
     assert [row["tuner"] for row in record["rows"]] == ["random", "grid"]

@@ -184,7 +184,7 @@ def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
         thread.join()
     assert "run the same command again to resume" in (lost.value.hint or "")
     assert [process.poll() for process in there].count(-signal.SIGKILL) == 1
-    assert any("is not admitted: a fixed kernel costs" in text for text in said)
+    assert any("is rejected: a fixed kernel costs" in text for text in said)
     assert path_of(tmp_path / "out") == plain[: len(ended)]
     list(pipeline.run(job(tmp_path / "out", runner="null", plugins=(tmp_path / "plugins",))))
     assert path_of(tmp_path / "out") == plain
