@@ -117,6 +117,8 @@ def header(one: Measured) -> str:
     """Machine, versions, date, commit and command: the same rows for every measurement."""
     about, machine = one.about, one.about.machine
     parts = [machine.accelerator, machine.cpu, f"{machine.cores} cores" if machine.cores else "", machine.system]
+    if isinstance(one.data, Bench) and not one.data.model and (load := one.data.machine.get("load")) is not None:
+        parts.append(f"{load:.1f} processes competed for its cores")
     rows = [["machine", ", ".join(filter(None, parts))]]
     rows.append(["versions", ", ".join(f"{name} {version}" for name, version in about.versions.items())])
     if isinstance(one.data, Bench):
