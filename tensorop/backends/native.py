@@ -30,7 +30,7 @@ class Backend(Clocked):
         if platform.arch != host_arch():
             raise UsageError(
                 f"platform '{platform.name}' is {platform.arch} and cannot run natively on this {host_arch()} machine",
-                hint="use --runner qemu, or --runner ssh://HOST with a {platform.arch} machine",
+                hint=f"use --runner qemu, or --runner ssh://HOST with the address of a machine with {platform.arch}",
             )
         return Native()
 

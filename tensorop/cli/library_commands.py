@@ -310,7 +310,11 @@ def verify(
 
 
 @command("inspect build/gemm-rvv", "inspect build/gemm-rvv/lib/libtensorop_gemm.so --format json")
-def inspect(path: _Library, format_: Format = "table") -> None:
+def inspect(
+    path: _Library,
+    trees: Annotated[bool, Option("Print the dispatch trees too: which variant serves which shape.")] = False,
+    format_: Format = "table",
+) -> None:
     """Show how a library was made.
 
     Every library contains its provenance card: platform, compiler, tuned kernels and measurements. For a product, the
@@ -322,7 +326,7 @@ def inspect(path: _Library, format_: Format = "table") -> None:
     else:
         try:
             for card in cards.values():
-                tables.show_card(card)
+                tables.show_card(card, trees)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise JobError(
                 f"the provenance card of {path} is damaged: {type(error).__name__}: {error!s:.200}",

@@ -22,6 +22,7 @@ from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
+_WIDE_INTERVAL = 1.5  # upper over lower quartile of paired rounds
 
 
 def console(stderr: bool = False) -> Console:
@@ -56,7 +57,9 @@ def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
         report = done.out / "share/tensorop/report.html"
         if report.is_file():  # a model's choice leaves no run to report
             line(f"report: {report}")
-        line(f"next: {paths.command('bench', done.out, plugins=plugins)} compares it with a baseline")
+        compare = paths.command("bench", done.out, plugins=plugins)
+        aim = "--shapes SHAPE measures any other shape" if done.bench else "compares it with a baseline"
+        line(f"next: {compare} {aim}")
 
 
 def show_bench(bench: Bench) -> None:
@@ -166,6 +169,12 @@ def bench_notes(bench: Bench) -> list[str]:
             + (f"; FMA peak of one core: {peaks}" if peaks else "")
             + "; intervals are quartiles of paired rounds"
         )
+        ratios = [ratio for row in bench.rows for ratio in row.ratios.values()]
+        if wide := sum(ratio.high > _WIDE_INTERVAL * ratio.low for ratio in ratios):
+            lines.append(
+                f"unsteady: the intervals of {wide} of {len(ratios)} ratios span more than a factor of "
+                f"{_WIDE_INTERVAL:g}; measure again on an idle machine"
+            )
         if bench.threads > 1 and machine["load"] > machine["cores"] + 0.5:  # the measured threads are part of it
             lines.append(
                 f"busy: {machine['load']:.1f} processes shared {machine['cores']} cores, which distorts the times of "
@@ -235,19 +244,19 @@ def show_health(health: Health) -> None:
         line(f"plug-ins: {remark}", "yellow")
 
 
-def show_card(card: Mapping[str, object]) -> None:
-    """The provenance card for a reader: one fact a line, variants and the dispatch tree indented."""
-    for text in card_lines(card):
+def show_card(card: Mapping[str, object], trees: bool = False) -> None:
+    """The provenance card for a reader: one fact a line, variants indented. trees: with the dispatch trees"""
+    for text in card_lines(card, trees):
         line(text)
 
 
-def card_lines(card: Mapping[str, object]) -> list[str]:
-    """See show_card; what this version does not know is shown as JSON."""
+def card_lines(card: Mapping[str, object], trees: bool) -> list[str]:
+    """See show_card. Keys that this version does not know are shown as JSON."""
     lines = []
     for key, value in card.items():
         if key == "dtypes" and isinstance(value, Mapping):
             for dtype, winners in value.items():
-                lines += _winners_lines(dtype, winners)
+                lines += _winners_lines(dtype, winners, trees)
         elif key == "files" and isinstance(value, Mapping):
             lines.append(f"files: {len(value)}")
         elif isinstance(value, Mapping):
@@ -257,7 +266,7 @@ def card_lines(card: Mapping[str, object]) -> list[str]:
     return lines
 
 
-def _winners_lines(dtype: str, winners: DtypeRecord) -> list[str]:
+def _winners_lines(dtype: str, winners: DtypeRecord, shown: bool) -> list[str]:
     several, modelled = "by_vlen" in winners, "tree" not in winners and "by_vlen" not in winners
     trees = () if modelled else trees_of(winners)
     regret = ", chosen at run time by a cost model" if modelled else "" if several else f", {_regret(trees[0])}"
@@ -270,7 +279,8 @@ def _winners_lines(dtype: str, winners: DtypeRecord) -> list[str]:
         lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{also}{text}")
     for tree in trees:
         lines += [f"    VLEN {tree.vlen}, {_regret(tree)}"] if several else []
-        lines += [f"    {line}" for line in _tree_lines(tree.root, 1 if several else 0)]
+        found = _tree_lines(tree.root, 1 if several else 0)
+        lines += [f"    {line}" for line in found] if shown else [f"    tree of {len(found)} lines: --trees prints it"]
     return lines
 
 

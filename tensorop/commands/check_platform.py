@@ -169,7 +169,7 @@ def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
             yield _beside(found, point, ghz, vlen)
     for asked in under.questions():
         message = f"{span(asked.under)}, {span(asked.usual)} without it; measure {asked.under.benchmark.name} on a "
-        "board to decide"
+        message += "board to decide"
         yield Line(True, f"alternative '{asked.alternative}'", message, note=True)
     yield from _order(points, choices, {b.benchmark.name: b for b in under.benches})
 

@@ -43,7 +43,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
         return
     stop.goes_on(f"stopping: {packaged(stop)}")
     stop.scratch = publish.scratch_of(job.out)
-    yield Phase("library", ", ".join(f"{len(w.variants)} variants of {w.dtype}" for w in found))
+    yield Phase("library", ", ".join(f"{len(w.all)} variants of {w.dtype}" for w in found))
     staged, verdicts = yield from _proven(whole, tasks, found)
     try:
         compared = None

@@ -51,7 +51,10 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
                 raise SpecError(f"{file}: cannot be read: it is {what}", hint="delete it, or put the file there")
     if kind == "backends" and name in subpackages.BACKENDS:
         return subpackages.file(name, "backend")
-    raise unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins), f"{kind}/{name}")
+    unknown = unknown_name(_CALLED.get(kind, kind[:-1]), name, names(kind, plugins), f"{kind}/{name}")
+    if useless := [str(one) for one in plugin_roots(plugins) if not any((one / of).is_dir() for of in SUFFIX)]:
+        unknown.hint = f"{' and '.join(useless)}: no folder {kind}/ in it; {unknown.hint}"
+    raise unknown
 
 
 def root(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path | None:

@@ -162,6 +162,11 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
         data = yamlfile.read(path)
         if data.get("name") != current:
             raise SpecError(f"{path}: key 'name': expected '{current}' as the file is called, got {data.get('name')!r}")
+        if "probe" in data and files:
+            raise SpecError(
+                f"{asker}: key 'parent': '{current}' stands for the machine that it runs on (`probe: true`)",
+                hint=f"name the parent that `tensorop platforms show {current}` prints",
+            )
         if "probe" in data:
             data = _probed(data, path, plugins)
         files.append(inherit.PlatformFile(current, path, data))

@@ -107,7 +107,7 @@ def test_the_manifest_has_the_trees_by_vlen() -> None:
     told = card([products.by_vlen(fixed)])["f32"]
     assert set(told) == {"variants", "by_vlen"}
     assert [(tree.vlen, tree.regret) for tree in trees_of(told)] == [(128, 0.01), (256, 0.0125), (512, 0.0)]
-    lines = card_lines({"dtypes": {"f32": told}})
+    lines = card_lines({"dtypes": {"f32": told}}, trees=True)
     assert lines[0] == "f32: 2 variants"
     assert lines[1].endswith(", with specialised code for VLEN 256, source 0a1b")
     assert lines[lines.index("    VLEN 128, dispatch loss on held-out shapes 1.00%") + 1].strip() == "variant 0"

@@ -114,7 +114,9 @@ def test_inspect_shows_the_card(tmp_path):
     found = invoke("inspect", file)
     assert "f32: 2 variants, dispatch loss on held-out shapes 1.25%" in found.output
     assert "0: outer (offline) mr_vectors=2 nr=4" in found.output
-    assert "k <= 8:" in found.output
+    assert "tree of 4 lines: --trees prints it" in found.output
+    assert "k <= 8:" not in found.output
+    assert "k <= 8:" in invoke("inspect", file, "--trees").output
     assert json.loads(invoke("inspect", file, "--format", "json").stdout)["operator"] == "gemm"
 
 

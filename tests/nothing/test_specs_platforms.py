@@ -258,6 +258,21 @@ def test_names_that_do_not_hold(tmp_path: Path) -> None:
         platforms.load("mine", write(tmp_path, "mine", child("yours")))
 
 
+def test_a_platform_of_the_machine_it_runs_on_is_no_parent(tmp_path: Path) -> None:
+    plugins = write(tmp_path, "mine", child(parent="native"))
+    for name in ("mine", "native"):
+        with pytest.raises(SpecError, match=r"mine\.yaml: key 'parent': 'native' stands for the machine") as refused:
+            platforms.load(name, plugins)
+        assert "tensorop platforms show native" in (refused.value.hint or "")
+
+
+def test_a_plugin_folder_that_is_named_one_level_too_deep(tmp_path: Path) -> None:
+    write(tmp_path, "mine", child())
+    with pytest.raises(UsageError, match="unknown platform 'mine'") as refused:
+        platforms.load("mine", (tmp_path / "platforms",))
+    assert f"{tmp_path / 'platforms'}: no folder platforms/ in it" in (refused.value.hint or "")
+
+
 def test_parents_in_a_circle(tmp_path: Path) -> None:
     write(tmp_path, "one", child("one", parent="two"))
     plugins = write(tmp_path, "two", child("two", parent="one"))
