@@ -78,7 +78,7 @@ def compare(
     program = harness.of_operator(platform, operator).path
     absent: dict[str, str] = {}
     if target.deterministic and threads > 1:
-        absent[f"{threads} threads"] = "a board model is of one core; `tensorop verify` checks several for correctness"
+        absent[f"{threads} threads"] = "a board model has one core; `tensorop verify` checks several for correctness"
         threads = 1
     found: dict[str, tuple[LibraryUnderTest, BaselineInfo]] = {}
     for name in dict.fromkeys(against):

@@ -96,7 +96,7 @@ class ProcessorProduct(KitProduct):
         assert isinstance(machine, BoardMachine)
         platform, least = self.platform, self.platform.fixed_vlen or 0
         if machine.arch != platform.arch:
-            wrong, needed = f"a {machine.arch} machine", f"a {platform.arch} machine"
+            wrong, needed = machine.arch, platform.arch
         elif platform.arch == "riscv64" and machine.vlen < least:
             wrong, needed = f"a core with VLEN {machine.vlen}", f"VLEN {least} or more"
         else:

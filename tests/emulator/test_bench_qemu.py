@@ -38,7 +38,7 @@ def test_modelled_rows_say_what_they_are(found):
 
 def test_threads_of_a_model_are_refused(product):
     ended = CliRunner().invoke(library_commands.bench, [str(product), "--threads", "1,2"])
-    assert "--threads has no effect for 'rvv': a board model is of one core" in str(ended.exception)
+    assert "--threads has no effect for 'rvv': a board model has one core" in str(ended.exception)
 
 
 def test_each_vlen_is_given_and_the_row_is_their_mean(found):

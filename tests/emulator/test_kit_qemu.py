@@ -278,7 +278,7 @@ def _too_few(rows: list[Row]) -> None:
         (_cut, JobError, "is cut off: "),
         (_other_product, UsageError, "belongs to another product"),
         (_other_schema, UsageError, "has schema 7, expected 1"),
-        (_other_machine, UsageError, "was measured on aarch64, rvv is riscv64"),
+        (_other_machine, UsageError, "was measured on aarch64; platform rvv needs riscv64"),
         (_two_machines, UsageError, "contains results from several machines"),
         (_wrong_there, JobError, "the library failed verification on a test's board"),
         (_no_figures, UsageError, r"line \d+: missing key 'ns'"),
@@ -306,7 +306,7 @@ def test_bytes_that_are_refused(whole: ProcessorProduct, measured: Path, tmp_pat
         (text[:-40], JobError, "is cut off in line"),
         (text.replace(b'"ns":[[', b'"ns":[[1', 1), UsageError, "is not as a kit writes it"),
         (b"", UsageError, "has no whole line"),
-        (b"\xff\n", UsageError, "is no result of a kit"),
+        (b"\xff\n", UsageError, "is not the result of a kit"),
         (b"{}\n", UsageError, "line 1 is not as a kit writes it"),
     ):
         path.write_bytes(data)
