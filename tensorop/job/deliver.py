@@ -196,7 +196,7 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     several = len(whole.operator.layouts)
     others = f", the first of {several} layouts (`tensorop bench {job.out} --layout 1` measures another)"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
-    final = whole.target.deterministic  # a model's interval costs no more than its best fit
+    final = whole.target.deterministic  # under a board model, intervals take no more time than the best fit alone
     request = bench.BenchRequest(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
     return bench.bench(_opened(whole, staged), whole.target, request)
 

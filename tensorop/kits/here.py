@@ -76,7 +76,10 @@ def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, s
         try:
             found = retune.retune(of, results.read(folder.with_name("result.jsonl"), of))
         except JobError as error:
-            raise JobError(f"do not use {job.out} on {name}: {error.message}", hint=error.hint) from None
+            raise JobError(
+                f"the library in {job.out} failed on {name} and must not be used there: {error.message}",
+                hint=error.hint,
+            ) from None
     for dtype, choice in found.record["choice"].items():
         after, before = choice["regret"]["after"], choice["regret"]["before"]
         yield Note(

@@ -116,7 +116,7 @@ def _line(path: Path, number: int, text: str) -> Mapping[str, object]:
     value = _value(text)
     if value is None:
         message = f"line {number} is not as a kit writes it"
-        raise UsageError(f"{path} is damaged or no result of a kit: {message}", hint=RUN_AGAIN)
+        raise UsageError(f"{path} is damaged, or is not a result file of a kit: {message}", hint=RUN_AGAIN)
     return value
 
 

@@ -362,7 +362,7 @@ class _Run:
         what, kernel = self.what, arm.kernel
         of_kernels = what.run.stage.of_kernels
         variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
-        # only blockings of one template race: a template for few problems must not be dropped on the others
+        # blockings race within their template, so that a template for few problems survives the other problems
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
         rungs = what.race(alike, self.ended, point in arm.exempt) if what.race else ()
         return Trial(what.key_of(variant), what.run.round, what.run.stage, variant, rungs)

@@ -126,7 +126,7 @@ class Arithmetic(Memory):
         return whole
 
     def _rest(self, state: State, p: Poly, q: Poly, quotient: Poly) -> Poly:
-        """The remainder p % q. That of threads' numbers by a constant is a symbol of its own, as they are."""
+        """The remainder p % q. For a thread's number and a constant it is a new symbol, as the thread's number is."""
         p, by = self._known(p, state), self._known(q, state).constant
         highest = self._highest(p)
         if by is None or highest is None:

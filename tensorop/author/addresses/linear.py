@@ -17,7 +17,7 @@ _MANY = 3  # negative terms from which their upper bounds alone are tried first
 _DEEPEST = 7  # facts in one proof
 _STEPS = 400  # steps of one search for a proof
 _MOST_KNOWN = 1 << 16
-_HUGE = 1 << 40  # facts with such a constant are used only for goals with such a constant
+_HUGE = 1 << 40  # facts with a constant above this are used only for goals that have one too
 
 
 class Poly:
