@@ -102,8 +102,8 @@ class DeviceProduct(KitProduct):
         results = {"choice": choice, "verification": [{**verified, "cases": result.cases}]}
         against = _against(own.rows)
         lines = [
-            f"{dtype}: choosing costs {of['regret']['after']:.1%} on shapes left out "
-            f"(by the model alone {of['regret']['before']:.1%}); "
+            f"{dtype}: dispatch loss on held-out shapes {of['regret']['after']:.1%} "
+            f"(by the cost model alone {of['regret']['before']:.1%}); "
             f"predictions are off by {of['off']['after']:.1%} ({of['off']['before']:.1%})"
             for dtype, of in choice.items()
         ]

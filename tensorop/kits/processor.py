@@ -201,8 +201,8 @@ def read(opened: Opened) -> ProcessorProduct:
 
 
 def _in_words(dtype: str, regret: Mapping[str, float | None]) -> str:
-    before, after = ("not known" if of is None else f"{of:.1%}" for of in (regret["before"], regret["after"]))
-    return f"{dtype}: choosing costs {after} on shapes left out (by what was known before: {before})"
+    before, after = ("unknown" if of is None else f"{of:.1%}" for of in (regret["before"], regret["after"]))
+    return f"{dtype}: dispatch loss on held-out shapes {after} (before this import {before})"
 
 
 def _summary(kit: KeptKit) -> dict[str, object]:

@@ -317,7 +317,7 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
     done = CliRunner().invoke(cli, ["import", str(root), str(given)])
     assert done.exit_code == 0, done.output
     assert "8 shapes, 0 of them without a time" in done.output
-    assert "bf16: choosing costs " in done.output
+    assert "bf16: dispatch loss on held-out shapes " in done.output
     card = CliRunner().invoke(cli, ["inspect", str(next((root / "lib").glob("*.so")))])
     assert "measured on mine */ #error by kit" in card.output
 
@@ -349,7 +349,7 @@ def test_with_the_device_in_the_machine_a_job_measures(
 ) -> None:
     *told, done = _here(exported, tmp_path / "gemm", monkeypatch)
     assert isinstance(told[0], Phase)
-    assert any("bf16: choosing costs" in str(event) for event in told)
+    assert any("bf16: on held-out shapes the run-time choice is" in str(event) for event in told)
     assert isinstance(done, Done)
     assert "measured on" in done.notes[0]
     assert kit_products.kept(tmp_path / "gemm", device=True)

@@ -112,7 +112,7 @@ def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkey
     # the direct one, the last, serves no large ones
     assert all(None not in row["costs"][:-1] and len(row["costs"]) == len(probed[0]["variants"]) for row in rows)
     assert "on held-out shapes the run-time choice is" in ended.output
-    assert "what the model's unknowns change" in (tmp_path / "out/share/tensorop/report.html").read_text()
+    assert "depend on the unknowns of the model" in (tmp_path / "out/share/tensorop/report.html").read_text()
 
 
 def _under_way(folder: Path, stage: str) -> bool:

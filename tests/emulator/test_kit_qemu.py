@@ -172,7 +172,7 @@ def test_the_commands_say_it_in_json(own: Path, made: ExportedKit, measured: Pat
     assert told["regret"] == {"f32": {"before": None, "after": 0.1}}
     assert told["unmeasured"] == 0
     done = CliRunner().invoke(cli, ["import", str(own), str(measured)])
-    assert "choosing costs 10.0% on shapes left out (by what was known before: not known)" in done.stdout
+    assert "dispatch loss on held-out shapes 10.0% (before this import unknown)" in done.stdout
     assert "5 calls of the new library verified on this machine, seed 0:0\n" in done.stdout
 
 
@@ -275,7 +275,7 @@ def _too_few(rows: list[Row]) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "said"),
     [
-        (_cut, JobError, "is cut off: "),
+        (_cut, JobError, r"is cut off after row \d+ of \d+"),
         (_other_product, UsageError, "belongs to another product"),
         (_other_schema, UsageError, "has schema 7, expected 1"),
         (_other_machine, UsageError, "was measured on aarch64; platform rvv needs riscv64"),
