@@ -90,7 +90,7 @@ class ProbeSpec(File):
     name: str
     description: str
     # `true`: missing keys come from the most capable platform that this CPU supports, and the caches from the kernel.
-    # The only other keys are `tunables`, `baselines` and `model`
+    # The only other keys are `tunables`, `baselines` and `model`. It cannot be a parent
     probe: Literal[True]
     tunables: dict[str, object] = Field(default_factory=dict)
     baselines: dict[str, object] = Field(default_factory=dict)
