@@ -38,7 +38,7 @@ _MOST_WAITING = 64  # outstanding misses; buffered stores
 class _Known(Record):
     """A constant's source, and its range if it is assumed."""
 
-    source: str = Field(min_length=1)  # source of the figure
+    source: str = Field(min_length=1)  # source of the figure; of an assumed one, why it is assumed
     assumed: bool = False  # `true`: no source gives the figure, which lies between `low` and `high`
     low: float | None = Field(default=None, strict=False)  # least value; of a table, a factor on it
     high: float | None = Field(default=None, strict=False)  # largest value; of a table, a factor on it
