@@ -1,4 +1,4 @@
-"""What the author of a judged kernel does next, by how it ended."""
+"""The next step for the author of a judged kernel, by the kind of its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bench`: the product's library against the libraries a user would pick instead, on the same target."""
+"""`bench`: compares a product's library with the libraries that a user would pick instead, on the same target."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ Tell = Callable[[Row], None]
 
 @dataclass(frozen=True)
 class BenchRequest:
-    """What a comparison is of."""
+    """The dtypes, shapes, baselines and settings of a comparison."""
 
-    dtypes: Sequence[str] | None = None  # None: those that the library holds
+    dtypes: Sequence[str] | None = None  # None: all dtypes of the library
     shapes: Sequence[Sequence[int]] | None = None  # sizes in the operator's order; None: `suite_of` its usual suite
-    against: Sequence[str] = ()  # baselines; by default the operator's usual ones
+    against: Sequence[str] = ()  # baselines; empty: the operator's usual ones
     threads: int = 1
     layout: int = 0  # number of the operator's layout
-    final: bool = True  # slowly and exactly
+    final: bool = True  # the slow and exact measurement
     offline: bool | None = None
-    jobs: int = 2  # problems side by side, where calls are counted
+    jobs: int = 2  # problems in parallel, on a deterministic target
 
 
 def bench(
     found: Opened, target: Target, request: BenchRequest = BenchRequest(), tell: Tell = lambda row: None
 ) -> Bench:
-    """Compares a product's library with baselines, problem by problem. tell: is given each row as it comes.
+    """Compares a product's library with baselines, problem by problem. tell: called with each finished row.
 
-    Raises UsageError (none of the dtypes in it, an unknown baseline), JobError (our library does not load, is wrong, or
-    no row could be measured).
+    Raises UsageError (the library has none of the dtypes, a baseline is unknown) and JobError (our library does not
+    load or computes a wrong result, or no row could be measured).
     """
     wanted = found.dtypes if request.dtypes is None else tuple(request.dtypes)
     held = [dtype for dtype in wanted if dtype in found.dtypes]
@@ -55,7 +55,7 @@ def bench(
 
 
 def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int, ...], ...]:
-    """A suite's shapes on a target: those that only a clock can afford are in `<suite>-clock`."""
+    """A suite's shapes on a target. A clock also measures `<suite>-clock`, which is too slow under an emulator."""
     more = operator.suites.get(f"{suite}-clock", ()) if target.budgets.clock_probes else ()
     return (*operator.suites[suite], *more)
 
@@ -63,7 +63,7 @@ def suite_of(operator: Operator, suite: str, target: Target) -> tuple[tuple[int,
 def compare(
     operator: Operator, target: Target, library: Path, request: BenchRequest, tell: Tell = lambda row: None
 ) -> Bench:
-    """The comparison itself, for a library that need not be in a product. Errors as `bench`."""
+    """Compares a library, in a product or not, with baselines. Raises the errors of `bench`."""
     dtypes, threads, layout = request.dtypes or (), request.threads, request.layout
     of_suite = suite_of(operator, operator.usual, target) if request.shapes is None else request.shapes
     shapes = tuple(map(tuple, of_suite))
@@ -132,12 +132,15 @@ def compare(
 
 
 def _model(assumed: Assumed, interval: bool) -> Mapping[str, object]:
-    """interval: whether ranges over the assumed constants were computed, or the best fit alone."""
+    """interval: True if ranges over the assumed constants were computed; False: only the best fit."""
     return {"name": assumed.name, "version": assumed.version, "interval": interval, **assumed.record}
 
 
 def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict[str, str]) -> Iterator[Row]:
-    """In the order asked; side by side where calls are counted. unsteady: gets problems a clock had no figure for."""
+    """Rows in the order of `wanted`, measured in parallel on a deterministic target.
+
+    unsteady: filled with problems that a clock could not measure, and the reason.
+    """
     if not contest.target.deterministic:
         for problem in wanted:
             try:
@@ -146,7 +149,7 @@ def _rows(contest: Contest, wanted: Sequence[Problem], jobs: int, unsteady: dict
                 unsteady[problem.label] = error.message
         return
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        longest_first = sorted(dict.fromkeys(wanted), key=contest.flops, reverse=True)  # so that all end together
+        longest_first = sorted(dict.fromkeys(wanted), key=contest.flops, reverse=True)  # so that workers end together
         futures = {problem: pool.submit(comparing.row, contest, problem) for problem in longest_first}
         try:
             yield from (futures[problem].result() for problem in wanted)

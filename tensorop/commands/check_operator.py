@@ -1,4 +1,4 @@
-"""`operators check`: every part of an operator's folder, to the last, where a job ends at the first that is wrong."""
+"""`operators check`: checks every part of an operator's folder and reports all faults; a job stops at the first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensorop.target import Target
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, and what came of it."""
+    """The result of one check."""
 
     ok: bool
     text: str
@@ -33,8 +33,10 @@ class Finding:
 
 
 def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ...] = ()) -> Iterator[Finding]:
-    """What is read, for every platform; then, where nothing of that is wrong, what is built, on this machine or where
-    `runner` says. Each fault comes once. Raises MissingTool, BoardError."""
+    """Reads the folder for every platform; if that finds no fault, builds and runs on this machine or by `runner`.
+
+    Yields each fault once. Raises MissingTool, BoardError.
+    """
     found = _Findings()
     for name, look in operator_read.parts(operator, operator.dtypes):
         yield from found.of(name, look)
@@ -69,9 +71,9 @@ def _built(found: _Findings, operator: Operator, target: Target, dtypes: Sequenc
 
 @dataclass
 class _Findings:
-    """Faults so far, by what they say."""
+    """The faults found so far."""
 
-    faults: set[str] = field(default_factory=set)
+    faults: set[str] = field(default_factory=set)  # their messages
 
     @property
     def whole(self) -> bool:
@@ -93,7 +95,7 @@ class _Findings:
 def _here(
     operator: Operator, known: Sequence[Platform], runner: str | None, plugins: tuple[Path, ...]
 ) -> tuple[Target, tuple[str, ...]] | None:
-    """The first platform, the usual one before others, that is within reach and has templates of the operator."""
+    """The first reachable platform that has templates of the operator, and their dtypes; the default platform first."""
     for platform in sorted(known, key=lambda one: one.name != Job.platform):
         dtypes = tuple(dict.fromkeys(dtype for dtype, _ in operator_read.pairs(operator, platform, operator.dtypes)))
         here = backends.load(platform.runner, plugins).is_host and not native.missing_flags(platform)

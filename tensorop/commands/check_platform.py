@@ -1,8 +1,8 @@
-"""`platforms check`: a platform file held against what it claims, line by line.
+"""`platforms check`: checks the claims of a platform file, one line each.
 
-Everywhere: the file, its primitives, its compiler flags, a candidate on the target, VLENs, emulator and board model.
-With a
-board model: micro-benchmarks beside published figures. On a board: the same programs by its clock, and a calibration.
+Always: the file, its primitives, compiler flags, a program on the target, VLENs, emulator and board model.
+With a board model: micro-benchmarks, compared with published figures.
+On a board: the same programs, timed by its clock, and a calibration of the board model.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from tensorop.specs import board as board_spec
 from tensorop.specs import microbench as microbench_spec
 from tensorop.specs.board import BoardModel
 
-# Loop ends and the mark of a region cost a little in a model, and so did the published loops.
+# A share of the modelled cycles: loop ends and region marks cost a little, in the model and in the published loops.
 TOLERANCE = 0.03
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was looked at; about: what; message: what came of it. note: neither right nor wrong."""
+    """The result of one check."""
 
     ok: bool
-    about: str
-    message: str
-    note: bool = False
+    about: str  # the checked part
+    message: str  # the finding
+    note: bool = False  # for information only: neither passed nor failed
 
     def __str__(self) -> str:
         return f"{'    ' if self.note else 'ok  ' if self.ok else 'FAIL'} {self.about}: {self.message}"
@@ -50,13 +50,13 @@ class Line:
 
 @dataclass(frozen=True)
 class UnderModel:
-    """A platform under its board model: what counts there, the micro-benchmarks, and the VLEN they are built for."""
+    """A platform with its board model and micro-benchmarks."""
 
     platform: Platform
     model: BoardModel
-    emulator: Qemu
+    emulator: Qemu  # counts the benchmarks' instructions
     benches: Sequence[PreparedBenchmark]
-    vlen: int
+    vlen: int  # bits; the benchmarks are built for it
 
     def counted(self) -> Iterator[tuple[PreparedBenchmark, tuple[float, ...]]]:
         return microbench.model(self.benches, self.emulator, self.model, self.vlen)
@@ -72,11 +72,12 @@ def check(
     folder: Path = Path(),
     only: Sequence[str] = (),
 ) -> Iterator[Line]:
-    """Holds a platform against what it claims, on its own runner or another. only: some of the micro-benchmarks.
+    """Checks the claims of a platform, on its own runner or on `runner`. Every other failure is a line that is not ok.
 
-    runner: with ssh://host, the constants its board model assumes are fitted there and written to
-    calibration-NAME.yaml in `folder`. Raises UsageError for a runner nobody knows, BoardError when a board does not
-    answer or is not the declared core; what else fails is a line that is not ok.
+    runner: with ssh://host, the assumed constants of the board model are fitted on that board and written to
+    calibration-NAME.yaml in `folder`.
+    only: names of micro-benchmarks; empty: all
+    Raises UsageError for an unknown runner, BoardError if a board does not answer or is not the declared core.
     """
     yield Line(True, "file", " < ".join(platform.lineage))
     sizes = {
@@ -127,14 +128,14 @@ def _candidate(platform: Platform) -> Artifact:
 
 
 def caches_of(platform: Platform) -> str:
-    """Which levels a platform's board model has, and which it does not."""
+    """The cache levels that a platform's board model has, and those that it lacks."""
     others = platform.unmodelled_caches
     beyond = f"; {', '.join(others)} and DRAM as one level beyond" if others else ""
     return f"caches {', '.join(platform.modelled_caches)}{beyond}"
 
 
 def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[Line]:
-    """A candidate through the harness, and the VLEN of the core, at each VLEN of the platform."""
+    """Runs a candidate in the harness and reads the core's VLEN, at each VLEN of the platform."""
     identify = identify_program(platform.arch)
     for vlen in sorted({*platform.vlens, *platform.verify_vlens}):
         about = f"VLEN {vlen}"
@@ -153,7 +154,7 @@ def _runs(platform: Platform, target: Runner, candidate: Artifact) -> Iterator[L
 
 
 def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
-    """Modelled figures, each with its interval, beside what was published."""
+    """Compares modelled figures and their intervals with published figures."""
     ghz, vlen = under.model.clock_ghz.value, under.vlen
     points: dict[str, list[MicrobenchPoint]] = {}
     for point in microbench_spec.published(under.model.name, plugins):
@@ -195,7 +196,7 @@ def _order(
     choices: dict[str, tuple[float, ...]],
     benches: dict[str, PreparedBenchmark],
 ) -> Iterator[Line]:
-    """Kernels whose speeds were published must come in that order under every choice of the assumed constants."""
+    """Kernels with published speeds must have the published order under every choice of the assumed constants."""
     speeds = {
         name: max(p.value for p in given if p.unit == "GFLOP/s")
         for name, given in points.items()

@@ -1,4 +1,4 @@
-"""Checks a primitive set: every primitive, compiled and executed on the target, against what its meaning says."""
+"""Checks a primitive set: compiles and runs every primitive on the target and compares it with its meaning."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ Objects = NDArray[np.object_]
 
 @dataclass(frozen=True)
 class PrimitiveResult:
-    """What came of one run (primitive: None) or of one primitive that failed in it."""
+    """The result of one run, or of one primitive that failed in it."""
 
     ok: bool
     set: str
     where: str  # dtype, settings, VLEN
     message: str
-    primitive: str | None = None
+    primitive: str | None = None  # None: the result is for the whole run
 
     def __str__(self) -> str:
         return f"{'ok  ' if self.ok else 'FAIL'} {self.set} {self.where}: {self.message}"
@@ -50,13 +50,13 @@ class PrimitiveResult:
 
 @dataclass(frozen=True)
 class PrimitiveRun:
-    """Primitives executed at one VLEN: the cases and what each left behind; `end` says how it stopped early."""
+    """Primitives executed at one VLEN."""
 
     primitives: Primitives
-    vlen: int
+    vlen: int  # bits
     cases: tuple[PrimitiveCase, ...]
-    answers: tuple[Array, ...]
-    end: str | None = None
+    answers: tuple[Array, ...]  # results in the order of the cases; fewer than cases if the run stopped early
+    end: str | None = None  # why the run stopped early
 
 
 def check(
@@ -67,9 +67,9 @@ def check(
     dtypes: Sequence[str] | None = None,
     vlens: Sequence[int] | None = None,
 ) -> Iterator[PrimitiveResult]:
-    """Checks a set on a platform, by default the most general one that prefers it, at all VLENs it verifies at.
+    """Checks a set on a platform, by default `home`, at `vlens` or the platform's verification VLENs.
 
-    Yields a result for each run, and before it one for every primitive that failed there. Raises UsageError for unknown
+    Yields a result for every primitive that failed in a run, then one for the run. Raises UsageError for unknown
     names, SpecError for a broken file, MissingTool without compiler or emulator.
     """
     spec = primitives.load(name, plugins)
@@ -96,7 +96,10 @@ def check(
 
 
 def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
-    """The most general platform that prefers a set, or else has it. Raises SpecError when none does."""
+    """The most general platform that lists the set first; if none does, the most general one that lists it at all.
+
+    Raises SpecError if no platform lists the set.
+    """
     loaded = platforms.whole(plugins)
     users = [p for p in loaded if p.primitives[0].name == name]
     users = users or [p for p in loaded if name in (one.name for one in p.primitives)]
@@ -106,7 +109,7 @@ def home(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
 
 
 def combinations(settings: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
-    """Every choice of a set's settings."""
+    """Every combination of a set's settings."""
     return [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
 
 
@@ -133,7 +136,7 @@ def _check_built(
 
 
 def build(platform: Platform, resolved: Primitives, vlen: int) -> tuple[tuple[PrimitiveEntry, ...], Artifact | Outcome]:
-    """The checking program, static; `vlen` is the smallest it will run at."""
+    """The primitives' entries and the static check program. vlen: the smallest VLEN (bits) that the program runs at."""
     table = entries(resolved, platform.lanes(resolved.dtype, resolved.settings, vlen))
     made = compile.compile_source(primitive_program.source(resolved, table), compile.candidate_flags(platform))
     if isinstance(made, Outcome):
@@ -184,9 +187,9 @@ def execute(
 
 
 def complaints(run: PrimitiveRun, meanings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
-    """(primitive, what is wrong), the first case of each primitive that does not do what it means.
+    """(primitive, fault) for the first case of each primitive whose result differs from its meaning.
 
-    meanings: other ones for some primitives, to see that a wrong one is noticed.
+    meanings: meanings that replace those of the named primitives, the only ones checked then; tests use wrong ones
     """
     if run.end is not None and not run.answers:
         yield "lanes" if "elements" in run.end else run.cases[0].entry.primitive.name, run.end
@@ -207,7 +210,7 @@ def complaints(run: PrimitiveRun, meanings: Mapping[str, str] | None = None) -> 
 
 
 def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Formats) -> str | None:
-    """What distinguishes an answer from the meaning, or None.
+    """The difference between a result and the meaning; None if they agree.
 
     Raises SpecError for a meaning that cannot be evaluated.
     """
@@ -239,7 +242,7 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
     wanted_lanes = [Exact.of(want).rounded(name) for want in expected]
     off = [i for i, want in enumerate(wanted_lanes) if not _same(float(got[i]), want, 0.0)]
     scales: list[float] = []
-    if off and not primitive.exact:  # only now, as most lanes are what one rounding makes of them
+    if off and not primitive.exact:  # bounds are slow to compute, and most lanes equal the exact value rounded once
         bounds = np.atleast_1d(np.asarray(_evaluate(meaning, case, formats, absolute=True), dtype=object))
         scales = [Exact.of(bound).rounded(name) for bound in bounds]
     operations = case.numbers["lanes"] + 2
@@ -253,7 +256,7 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
 
 
 def _require_kind(name: str, returns: str, wanted: object) -> None:
-    """Raises SpecError for a meaning of another kind than its primitive's result."""
+    """Raises SpecError if the meaning's value has another kind than the primitive's result."""
     if returns == "pred":
         right, what = isinstance(wanted, int | np.integer), "a number of active lanes"
     else:
@@ -265,7 +268,7 @@ def _require_kind(name: str, returns: str, wanted: object) -> None:
 
 
 def _memory(case: PrimitiveCase, answer: Array, expected: Objects, formats: Formats) -> str | None:
-    """Compares the first array as it is afterwards, with what is around the primitive's share of it."""
+    """Compares the first array after the call, including the elements that the primitive must not write."""
     name, (before, start) = next(iter(case.arrays.items()))
     number = formats.of(name)
     decoded, got = (NUMBERS[number].decoded(array) for array in (before, answer))
@@ -329,7 +332,7 @@ def _grouped(elements: Array, formats: Formats, argument: str) -> object:
 
 
 def _shown(case: PrimitiveCase) -> str:
-    """The call in words: numbers, and the first elements of each array."""
+    """The call as text: numbers, the first elements of each array, and the preconditions."""
     named = [f"{a}={case.numbers[a]}" for a in case.entry.primitive.args if a in case.numbers]
     for argument, (elements, start) in case.arrays.items():
         more = ", ..." if elements.size - start > 4 else ""

@@ -1,4 +1,4 @@
-"""`bench --compare`: whether a library became slower since an older comparison was written down."""
+"""`bench --compare`: compares a library's speeds with those of an older comparison."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ IMPROVED, SAME, WORSE = "improved", "same", "worse"
 
 @dataclass(frozen=True)
 class Place:
-    """What a speed was measured of."""
+    """The operator, shape, layout and VLEN that a speed belongs to."""
 
     op: str
     dtype: str
     dims: tuple[tuple[str, int], ...]
     layout: str
-    vlen: int  # bits, 0 where there is one width
-    shape: str = field(compare=False)  # as the operator writes it
+    vlen: int  # bits; 0 if the target has a fixed width
+    shape: str = field(compare=False)  # in the operator's notation
 
     def __str__(self) -> str:
         """`OPERATOR f32 16x16x16 row`."""
@@ -29,11 +29,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Speed(Span):
-    """The library's own, in the unit of its comparison, with the quartiles of a clock's rounds. A model's counts repeat
-    exactly, so its interval is the value."""
+    """The library's speed, in the unit of its comparison.
+
+    The interval is that of the clock's rounds. Model counts repeat exactly, so their interval is the value.
+    """
 
     noisy: bool = False
-    # where a clock measured both by turns: how many times as fast the library is, by baseline with its version
+    # By baseline with its version: the library's speed over the baseline's, if a clock measured both in turns.
     against: Mapping[str, Span] = field(default_factory=dict)
 
 
@@ -70,16 +72,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All places of two comparisons."""
+    """Two comparisons, matched place by place."""
 
-    old: str  # the file of the older one
+    old: str  # file of the older comparison
     platform: str
     threads: int
     unit: str
     threshold: float  # a share of the old speed
     changes: tuple[Change, ...]
-    gone: tuple[Place, ...]  # only in the older one
-    added: tuple[Place, ...]  # only in the newer one
+    gone: tuple[Place, ...]  # only in the older comparison
+    added: tuple[Place, ...]  # only in the newer comparison
     notes: tuple[str, ...]
 
     def count(self, verdict: str) -> int:
@@ -87,7 +89,7 @@ class Comparison:
 
     @property
     def geomean(self) -> float:
-        """Of new speed over old."""
+        """The geometric mean of new speed over old."""
         return geomean(change.ratio for change in self.changes)
 
     def to_json(self) -> dict[str, object]:
@@ -107,10 +109,11 @@ class Comparison:
 
 
 def compare(old: Bench, new: Bench, threshold: float, origin: str) -> Comparison:
-    """Both comparisons, matched by operator, dtype, dims, layout and VLEN.
+    """Matches two comparisons by operator, dtype, dims, layout and VLEN.
 
-    threshold: a share; a smaller change is no change. origin: the file of the older one. Raises UsageError when
-    platform, unit, threads or board model differ, or nothing was measured in both.
+    threshold: a share of the old speed; a smaller change counts as SAME
+    origin: file of the older comparison
+    Raises UsageError if platform, unit, threads or board model differ, or if no place is in both.
     """
     version = (new.model["name"], new.model["version"]) if new.model else None
     check(old, origin, new.platform, new.unit, version, new.threads)
@@ -137,8 +140,10 @@ def compare(old: Bench, new: Bench, threshold: float, origin: str) -> Comparison
 
 
 def check(old: Bench, origin: str, platform: str, unit: str, model: tuple[str, int] | None, threads: int) -> None:
-    """Raises UsageError with file, place and what was expected when the older comparison is of something else. model:
-    name and version of the board model, None by a clock."""
+    """Raises UsageError if the older comparison has another platform, board model, unit or number of threads.
+
+    model: name and version of the board model; None if a clock measured
+    """
     named = f"board model {model[0]} version {model[1]}" if model else "no board model"
     held = "board model {name} version {version}".format(**old.model) if old.model else "no board model"
     for key, then, now in (
@@ -155,7 +160,7 @@ def check(old: Bench, origin: str, platform: str, unit: str, model: tuple[str, i
 
 
 def speeds(bench: Bench) -> dict[Place, Speed]:
-    """Every speed of the library: a row's at each VLEN."""
+    """Every speed of the library: one for each row and VLEN."""
     found = {}
     for row in bench.rows:
         for vlen, at in row.measured.items():
@@ -170,9 +175,11 @@ def speeds(bench: Bench) -> dict[Place, Speed]:
 
 
 def _change(place: Place, old: Speed, new: Speed, threshold: float) -> Change:
-    """Improved or worse where the speeds differ by more than the threshold and their intervals do not meet. A machine
-    that is slower today slows a baseline as well, so by a clock the ratios to each baseline of one version that both
-    have must say the same."""
+    """IMPROVED or WORSE if the speeds differ by more than the threshold and their intervals do not overlap.
+
+    A machine that is slower today slows a baseline as well. With a clock, the ratios to each baseline that both
+    comparisons have in the same version must therefore give the same verdict; otherwise it is SAME.
+    """
     verdicts = {_verdict(old, new, threshold)}
     verdicts |= {
         _verdict(old.against[name], new.against[name], threshold) for name in old.against if name in new.against

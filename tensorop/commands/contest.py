@@ -1,6 +1,6 @@
-"""One comparison under way: who takes part, on what target, in which surroundings, and its rows.
+"""A running comparison: the library, its baselines, the target, the processes that hold them, and the rows.
 
-By a board model each library is counted alone at each VLEN, by a clock each baseline is timed beside ours.
+Under a board model, each library is counted alone at each VLEN. With a clock, ours and a baseline are timed in turns.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from tensorop.trial.calls import warming_calls
 from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers
 
-# Flops up to which what a call costs before and after the library's function is measured, and taken off: some
-# nanoseconds, of microseconds.
+# Flops up to which the overhead of a call, outside the library's function, is measured and subtracted: nanoseconds of
+# a call that takes microseconds.
 SHORT = 1e6
-# Above this a call under the plug-in lasts longer than it takes to fill the caches: no warming call before it.
+# Flops above which a call under the plug-in needs no warming call before it, since it lasts longer than filling the
+# caches.
 _WARMED = 2e8
 
 
@@ -49,13 +50,13 @@ class Contest:
     ours: LibraryUnderTest
     baselines: tuple[LibraryUnderTest, ...]
     threads: int
-    final: bool  # slowly and exactly
-    absent: dict[str, str] = field(default_factory=dict)  # what has no figure, and why: fills up as it goes on
-    peak: dict[str, float] = field(default_factory=dict)  # by dtype, fills up too
+    final: bool  # the slow and exact measurement
+    absent: dict[str, str] = field(default_factory=dict)  # reasons for missing figures; filled while measuring
+    peak: dict[str, float] = field(default_factory=dict)  # GFLOP/s of one core by dtype; filled by `find_peak`
     seed: Seed = field(default_factory=Seed.draw)
 
     def find_peak(self, dtype: str) -> None:
-        """Measures the FMA peak of one core in GFLOP/s; what cannot be measured is absent."""
+        """Measures the FMA peak of one core in GFLOP/s. A peak that cannot be measured gets a reason in `absent`."""
         try:
             program = programs.peak_program(self.target.platform, dtype)
             self.peak[dtype] = measured_peak.fma_peak(program, self.target.runner, dtype, fresh=True)
@@ -66,20 +67,25 @@ class Contest:
         return float(self.operator.reference.work(problem))
 
     def short(self, problem: Problem) -> bool:
-        """Whether what a call costs around the library's function is taken off. Of a baseline of the operator's own
-        over a library that is its work."""
+        """True if the overhead of a call is subtracted.
+
+        An operator's own baseline over a library does part of its work there, so nothing is subtracted beside it.
+        """
         own = any(baseline.api in self.operator.baselines for baseline in self.baselines)
         return self.flops(problem) <= SHORT and not own
 
     def call(self, problem: Problem) -> Call:
-        """Normal inputs, operands page-aligned, as candidates are measured; on a clock two sets of them."""
+        """A call as candidates are measured: normally distributed inputs, page-aligned operands.
+
+        With a clock the call has two sets of operands.
+        """
         reference = self.operator.reference
         call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
         as_measured = reference.counted if self.target.deterministic else reference.alternated
         return as_measured(problem, call, self.seed.stream(4))
 
     def guest(self, who: Sequence[LibraryUnderTest], dtype: str, vlen: int) -> Guest:
-        """A process that holds these libraries at a VLEN (bits, 0 where there is one width only)."""
+        """A process that holds these libraries at a VLEN (bits; 0 if the target has a fixed width)."""
         merged: dict[str, str] = {}
         for tested in who:
             for key, value in tested.environment(self.target.runner, vlen, dtype):
@@ -89,9 +95,9 @@ class Contest:
         return Guest(vlen=vlen or None, libraries=libraries, environment=environment, threads=self.threads)
 
     def open(self, dtype: str) -> None:
-        """Finds out who holds a dtype: a baseline that does not load or lacks it is absent.
+        """Loads each library for a dtype; a baseline that does not load or lacks the dtype gets a reason in `absent`.
 
-        Raises JobError where our own library does not load.
+        Raises JobError if our own library does not load.
         """
         vlen = self.target.vlens[0]
         for who in (self.ours, *self.baselines):
@@ -105,7 +111,7 @@ class Contest:
                 self.absent[f"{who.name} {dtype}"] = error.message
 
     def taking_part(self, problem: Problem) -> list[LibraryUnderTest]:
-        """The baselines that hold the problem's dtype, after `open`, and compute it themselves."""
+        """The baselines that have the problem's dtype (found by `open`) and compute the problem themselves."""
         out = []
         for baseline in self.baselines:
             if f"{baseline.name} {problem.dtype}" in self.absent:
@@ -118,27 +124,27 @@ class Contest:
         return out
 
     def judge(self, problem: Problem, call: Call) -> Callable[[Sequence[CallOutput]], Judgement]:
-        """Judges all of what calls of this problem left; the oracle is asked once for all of them."""
+        """A judge for the outputs of calls of this problem, with one evaluation of the oracle for all outputs."""
         answers = Answers(self.operator.reference)
         return lambda left: answers.judge_all(problem, call, left)
 
     @functools.cached_property
     def roof(self) -> Roof:
-        """Of all that the machine has: a baseline may find kernels for more than the platform asks of a core."""
+        """The roof of the machine with all its features: a baseline may use more than the product's platform."""
         return Roof(self.target.widest())
 
     def believed(self, problem: Problem, samples: Samples, judged: Outcome, vlen: int = 0) -> Outcome:
-        """What was judged of a call's result, or that its figure cannot be."""
+        """The outcome of a measured call: that of its results, or IMPOSSIBLE if it is faster than the roof."""
         impossible = self.roof.impossible(self.operator, problem, samples, vlen, self.threads) if judged.ok else None
         return impossible or judged
 
     @functools.cached_property
     def judged_by(self) -> str:
-        """What verdicts depend on beside the call."""
+        """A key of everything but the call that a verdict depends on: the hash of the operator's reference."""
         return hashlib.sha256((self.operator.folder / "reference.py").read_bytes()).hexdigest()
 
     def require(self, problem: Problem, judged: Outcome, vlen: int) -> None:
-        """Raises JobError where our own library was wrong, or faster than anything can be."""
+        """Raises JobError if our own library computes a wrong result or is faster than possible."""
         if judged.ok:
             return
         width = f" at {self.target.label(vlen)}" if vlen and len(self.target.vlens) > 1 else ""
@@ -149,18 +155,18 @@ class Contest:
         )
 
     def leave_out(self, baseline: LibraryUnderTest, problem: Problem, why: Outcome, vlen: int = 0) -> None:
-        """Names a baseline that has no ratio at a problem, at one VLEN of several or everywhere."""
+        """Records why a baseline has no ratio at a problem, at one VLEN or, if the target has only one, at all."""
         width = f" {self.target.label(vlen)}" if vlen and len(self.target.vlens) > 1 else ""
         self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
 
 
 def layout(problem: Problem) -> str:
-    """`row`, with transposes as in `row,tb=1`."""
+    """The layout as text: `row`; with transposes, `row,tb=1`."""
     return problems.written(problem.options)
 
 
 def unmeasured(outcome: Outcome, what: str) -> JobError:
-    """The error for our own figure that could not be taken: NoFigure where that is no fault of the library."""
+    """The error if our own library could not be measured; NoFigure if the library is not at fault."""
     innocent = outcome.kind in (Kind.TIMEOUT, Kind.NOISY, Kind.LOST)
     return (NoFigure if innocent else JobError)(f"{what}: {outcome.message}")
 
@@ -169,9 +175,10 @@ Pair = tuple[Measurement, Measurement]  # ours and a baseline
 
 
 def row(contest: Contest, problem: Problem) -> Row:
-    """Everybody's figures on a problem; a baseline that is wrong at a VLEN has no ratio there, and none over all VLENs.
+    """Measures all libraries on a problem.
 
-    Raises JobError where ours is wrong, and NoFigure where it has no figure.
+    A baseline that computes a wrong result at a VLEN has no ratio there, and none over all VLENs. Raises JobError if
+    our own library computes a wrong result, NoFigure if it could not be measured.
     """
     measured = _Measured(contest, problem)
     measured.measure()
@@ -179,7 +186,7 @@ def row(contest: Contest, problem: Problem) -> Row:
 
 
 class _Measured:
-    """What libraries cost on one problem, by VLEN."""
+    """The costs of all libraries on one problem, by VLEN."""
 
     def __init__(self, contest: Contest, problem: Problem) -> None:
         self.contest, self.problem, self.flops = contest, problem, contest.flops(problem)
@@ -191,7 +198,7 @@ class _Measured:
         self.verdicts: dict[str, dict[int, str]] = {OURS: {}}
 
     def measure(self) -> None:
-        """Counts ours first; a clock has it beside each baseline, so that what slows one slows both."""
+        """Counts our own library first. A clock times it in turns with each baseline, so that noise hits both."""
         for vlen in self.vlens if self.counted else ():
             self._alone(vlen)
         for baseline in self.contest.taking_part(self.problem):
@@ -225,7 +232,7 @@ class _Measured:
             self.contest.leave_out(baseline, self.problem, judged, vlen)
 
     def _take(self, mine: Measurement, vlen: int) -> None:
-        """Our own figure, once it is known to be right."""
+        """Keeps our own figure, the first at each VLEN. Raises JobError as `Contest.require`."""
         judged = self.contest.believed(self.problem, mine.samples, mine.verdict, vlen)
         self.contest.require(self.problem, judged, vlen)
         self.verdicts[OURS][vlen] = verdict(judged)
@@ -306,7 +313,7 @@ class _Measured:
 
 
 def counters_per_kflop(samples: Samples, flops: float) -> dict[str, float]:
-    """Instructions, cache misses and modelled cycles for 1000 flops; nothing where a clock measured."""
+    """Instructions, cache misses and modelled cycles per 1000 flops; empty if a clock measured."""
     if not samples.counters:
         return {}
     kept = {n: x for n, x in samples.counters.items() if n == "instructions" or n.startswith("misses.")}
@@ -314,9 +321,12 @@ def counters_per_kflop(samples: Samples, flops: float) -> dict[str, float]:
 
 
 def _ratio(pairs: Sequence[Pair]) -> Ratio:
-    """By a clock the quartiles of paired rounds. By a model the geometric mean of the VLENs' ratios, and its range over
-    the choices of assumed constants: a choice holds for both sides and every VLEN at once, an alternative of the model
-    too; figures without choices have no range."""
+    """The ratio of a baseline's cost to ours, with an interval.
+
+    With a clock: the quartiles of paired rounds. Under a model: the geometric mean over the VLENs, and its range over
+    the choices of assumed constants. One choice, or one alternative of the model, applies to both libraries and every
+    VLEN at once. Without choices the interval is the value.
+    """
     if pairs[0][0].rounds:
         return statistics.ratio(*(one.rounds for one in pairs[0]))
     both = [(mine.samples, other.samples) for mine, other in pairs]

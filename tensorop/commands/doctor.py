@@ -1,4 +1,4 @@
-"""`doctor`: what is on this machine, what is missing and how to get it, and whether the whole path works."""
+"""`doctor`: lists the tools on this machine and how to get the missing ones, and runs a self-test."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class SelfTest:
     """One part of the self-test."""
 
     name: str
-    ok: bool  # whether it did what it must
-    detail: str  # what it found, or why not
+    ok: bool
+    detail: str  # the finding, or the reason for the failure
 
 
 @dataclass(frozen=True)
 class Health:
-    platform: str  # that the pieces are for; "": all
+    platform: str  # the pieces are for this platform; "": for all
     pieces: tuple[Piece, ...]
     steps: tuple[SelfTest, ...]
-    complaints: tuple[str, ...]  # what makes native figures doubtful now
-    plugins: tuple[str, ...] = ()  # what is in plug-in folders and nothing uses
+    complaints: tuple[str, ...]  # conditions that make native measurements unreliable now
+    plugins: tuple[str, ...] = ()  # unused files in plug-in folders
 
     @property
     def ok(self) -> bool:
-        """Everything needed is there and every step passed."""
+        """True if every required piece is present and every step passed."""
         return all(p.status == "ok" or p.optional for p in self.pieces) and all(step.ok for step in self.steps)
 
     def to_json(self) -> dict[str, object]:
@@ -60,17 +60,17 @@ class Health:
 
 
 def doctor(platform: str | None = None, runner: str | None = None, *, plugins: tuple[Path, ...] = ()) -> Health:
-    """Looks at what jobs on a platform need (without one: on any), then compiles, runs and counts something tiny there
-    (without one: on the machine at hand).
+    """Checks the pieces that jobs on a platform need, then compiles, runs and measures a tiny program there.
 
-    Raises UsageError for an unknown platform. Whatever else is wrong is in the answer.
+    platform: None: the pieces of all platforms, and the self-test on this machine
+    Raises UsageError for an unknown platform. Every other fault is in the result.
     """
     resolved = platforms.load(platform or "native", plugins)
     wanted = [resolved.arch] if platform else []
     here = backends.load(resolved.runner, plugins).is_host
     features = {resolved.name: resolved.requires} if resolved.requires and here else None
     found = tuple(check.pieces(wanted, features=features))
-    # The self-test would fetch what is missing; a doctor only looks.
+    # The self-test would download missing pieces, and this command must not install anything.
     lacking = [p.name for p in found if p.status != "ok" and not p.optional and p.purpose != check.PYTHON_PACKAGE]
     left_out = SelfTest("self-test", False, f"skipped, since {', '.join(lacking)} is missing")
     return Health(

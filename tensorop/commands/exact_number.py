@@ -1,7 +1,7 @@
-"""Numbers without rounding: what a primitive's meaning is evaluated in, so that it is rounded once, at the end.
+"""Numbers without rounding. A primitive's meaning is evaluated with them, so its value is rounded once, at the end.
 
-Every finite binary floating-point number is mantissa * 2 ** exponent with integers; sums and products of such are
-again. Zeros carry their sign, infinities and NaN behave as in IEEE 754.
+Every finite binary floating-point number is mantissa * 2 ** exponent with integers. Sums and products of such numbers
+have the same form. Zeros have a sign; infinities and NaN behave as in IEEE 754.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from tensorop.model.number import NUMBERS
 
 
-@dataclass(slots=True)  # made by the million: freezing it would take as long again as all that is computed
+@dataclass(slots=True)  # not frozen: a check makes millions, and freezing doubles the time of all computations
 class Exact:
-    """negative matters for zeros alone; special is an infinity or NaN and then all there is."""
+    """mantissa * 2 ** exponent, a signed zero, an infinity or NaN."""
 
     mantissa: int = 0
     exponent: int = 0
-    negative: bool = False
-    special: float | None = None
+    negative: bool = False  # the sign, which is read only if mantissa is 0
+    special: float | None = None  # an infinity or NaN; the other fields have no meaning then
 
     @staticmethod
     def of(value: object) -> Exact:
-        """From a float, an integer, or itself."""
+        """The exact value of a float or an integer; an Exact is returned as it is."""
         if isinstance(value, Exact):
             return value
         number = float(value)  # type: ignore[arg-type]
@@ -33,7 +33,7 @@ class Exact:
         return Exact(mantissa, 1 - two_to.bit_length(), math.copysign(1.0, number) < 0)
 
     def _stand_in(self) -> float:
-        """A float with the same sign, zeroness and specialness."""
+        """A float of the same class (zero, finite, infinity, NaN) and sign."""
         if self.special is not None:
             return self.special
         if self.mantissa == 0:
@@ -67,7 +67,7 @@ class Exact:
         return Exact.of(other) + -self
 
     def __gt__(self, other: object) -> bool:
-        return (self - other)._stand_in() > 0  # NaN, and the difference of equal infinities, is no number over 0
+        return (self - other)._stand_in() > 0  # False for NaN, also the difference of equal infinities
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -78,7 +78,7 @@ class Exact:
         return Exact(abs(self.mantissa), self.exponent)
 
     def rounded(self, number: str) -> float:
-        """In a number format, as a Python float: see Number.rounded."""
+        """The number rounded to a number format, as a Python float; see Number.rounded."""
         if self.special is not None:
             return self.special
         if self.mantissa == 0:
@@ -88,13 +88,13 @@ class Exact:
 
 @dataclass(slots=True)
 class Group(Exact):
-    """Integers of several steps of k side by side in one, whose product is the sum of theirs."""
+    """Several integers packed into one element. The product of two groups is the dot product of their parts."""
 
-    parts: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()  # integers of consecutive steps of k
 
     @staticmethod
     def of_bits(value: int, size: int, count: int) -> Group:
-        """The `count` parts of a signed integer of so many bytes, the first lowest."""
+        """Splits a signed integer of `size` bytes into `count` signed parts; the first part has the lowest bits."""
         bits = 8 * size // count
         unsigned = [value >> bits * i & ((1 << bits) - 1) for i in range(count)]
         return Group(value, 0, value < 0, None, tuple(x - (x >> bits - 1 << bits) for x in unsigned))

@@ -1,4 +1,4 @@
-"""`judge`: one kernel of a file through the very path of a trial, without a search and without a product."""
+"""`judge`: checks and measures one kernel of a file on the same path as a trial, without a search or a product."""
 
 from __future__ import annotations
 
@@ -35,63 +35,63 @@ from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, carry_out
 from tensorop.verify import controls
 
 CONFIGURATIONS = 3
-USUAL = 4e7  # flops of the largest shape that is measured where none is asked for: a second under an emulator
-_DIRECT = "direct"  # what such a template says it reads
+USUAL = 4e7  # without --shapes: flops of the largest measured shape, about a second under an emulator
+_DIRECT = "direct"  # the value of `reads` for an operand that a template reads unpacked
 _FUNCTIONS = frozenset({"min", "max", "and", "or", "not", "in"})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What one call cost."""
+    """The cost of one call."""
 
     of: str  # a problem, or the micro-kernel alone on packed operands
-    vlen: int  # bits, 0 where the target has one width
+    vlen: int  # bits; 0 if the target has a fixed width
     cost: float
     unit: str
-    speed: float  # flops a unit of cost
+    speed: float  # flops per unit of cost
     speed_unit: str
-    of_peak: float | None  # a share; None where the peak is not known
+    of_peak: float | None  # a share; None if the peak is unknown
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One that was judged: how it ended, and its figures where it passed."""
+    """A judged configuration."""
 
     point: Point
     outcome: Outcome
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[Figure, ...] = ()  # empty unless it passed
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A file that is to be judged, and how."""
+    """A file to judge, and the settings."""
 
     file: Path
     operator: Operator
     platform: Platform
     dtype: str
-    shapes: Sequence[Shape] = ()  # whole calls are measured on; without any, the largest usual one
-    configurations: int = CONFIGURATIONS  # at most
-    call_timeout_s: float = CALL_TIMEOUT_S  # of each call that is judged
+    shapes: Sequence[Shape] = ()  # whole calls are measured with them; empty: the largest affordable usual shape
+    configurations: int = CONFIGURATIONS  # at most so many
+    call_timeout_s: float = CALL_TIMEOUT_S  # for each verification call
     seed: Seed = field(default_factory=Seed.draw)
     runner: str | None = None
-    plugins: tuple[Path, ...] = ()  # the folders that the user gave
+    plugins: tuple[Path, ...] = ()  # the user's plug-in folders
     jobs: int = 2
-    unsafe: bool = False  # run it even on a target that cannot confine it
+    unsafe: bool = False  # run the kernel even on a target that cannot confine it
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """What came of a file."""
+    """The result for a file."""
 
     of: Submission
     template: KernelTemplate
     measured_by: str
     controls: tuple[ControlResult, ...]
-    outcome: Outcome  # the first failure
-    remarks: tuple[str, ...] = ()  # for the user to read
-    legal: int = 0  # configurations there are
-    chosen: tuple[Point, ...] = ()  # those that were to be judged; the ones after a failure were not
+    outcome: Outcome  # the first failure; OK if every judged configuration passed
+    remarks: tuple[str, ...] = ()  # for the user
+    legal: int = 0  # number of legal configurations
+    chosen: tuple[Point, ...] = ()  # configurations to judge; those after a failure are not judged
     judged: tuple[Configuration, ...] = ()
 
     @property
@@ -100,7 +100,7 @@ class Ruling:
 
     @property
     def next_step(self) -> str:
-        """What its author does now."""
+        """Advice for the author."""
         at = {"operator": shlex.quote(self.of.operator.name), "platform": shlex.quote(self.of.platform.name)}
         if not self.ok:
             return FAILED[self.outcome.kind].format(**at)
@@ -138,11 +138,11 @@ def _record(outcome: Outcome) -> dict[str, str]:
 
 
 def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ruling:
-    """Judges a file's kernel at its own seed configurations and then at points spread over its space, to the first
-    failure. tell: hears what begins.
+    """Judges a file's kernel at its seed configurations, then at points spread over its space, until one fails.
 
-    Raises SpecError and UsageError for a file or shape that cannot be, and where the target does not confine an
-    untrusted kernel unless it is `unsafe`; JobError when the judge is broken.
+    tell: called with a line when a step begins
+    Raises SpecError and UsageError for an invalid file or shape, UsageError if the target cannot confine the kernel
+    and `unsafe` is False, JobError if the negative controls fail.
     """
     operator, dtype = of.operator, of.dtype
     if not paths.shipped(operator.folder):
@@ -179,8 +179,7 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
 
 
 def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> KernelTemplate:
-    """The kernel of a template or of a C file. Raises UsageError and SpecError naming the file, its place and what was
-    expected."""
+    """The kernel of a template or a C file. Raises UsageError and SpecError that name the file and the place in it."""
     text = template_text(file, operator)
     name = re.sub(r"[^a-z0-9_]", "_", file.name.removesuffix(TEMPLATE_SUFFIX).removesuffix(c_file.SUFFIX).lower())[:30]
     name = name if name[:1].isalpha() else f"k_{name}"
@@ -204,7 +203,7 @@ def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Kern
 
 
 def template_text(file: Path, operator: Operator) -> str:
-    """A file as a template's text, head and all. Raises UsageError and SpecError as `read` does."""
+    """The text of a template file, or of a C file turned into a template. Raises UsageError and SpecError as `read`."""
     if not file.name.endswith((TEMPLATE_SUFFIX, c_file.SUFFIX)):
         raise UsageError(
             f"{file}: expected a kernel template (*{TEMPLATE_SUFFIX}) or a C file (*{c_file.SUFFIX})",
@@ -223,13 +222,16 @@ def template_text(file: Path, operator: Operator) -> str:
 
 
 def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
-    """The largest shape of the usual suite, or of the direct variant's, that any target can afford."""
+    """The largest shape of at most USUAL flops in the usual suite, or for a direct kernel in the direct variant's."""
     suite = operator.suites[operator.direct.suite if direct and operator.direct else operator.usual]
     return max(problems.within(operator, dtype, suite, USUAL), key=lambda s: problems.work(operator, dtype, s))
 
 
 def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Configuration:
-    """A configuration alone, then in whole calls with the blocking nearest to the defaults; the same program twice."""
+    """Judges a configuration as a micro-kernel, then in whole calls with the blocking nearest to the prior.
+
+    Both use the same program. A kernel that reads operands unpacked is judged in whole calls only.
+    """
     operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.run.dtype
     try:
         space = instantiate.blocking_space(operator, platform, Kernel(template, dtype, point))
@@ -241,7 +243,6 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
     variant = Variant(Kernel(template, dtype, point), nearest)
     figures: list[Figure] = []
     outcome = Outcome(Kind.OK, "measure")
-    # a kernel that reads both operands unpacked is measured in whole calls alone
     for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, run=replace(evaluator.run, stage=stage), inputs={})
         ended = carry_out(at, Trial("judge", 0, stage, variant), judging.PATIENT)

@@ -1,4 +1,4 @@
-"""Who takes part in a comparison: the product's library and its baselines, each with the surroundings it needs."""
+"""The libraries of a comparison: the product's and its baselines, each with the environment that it needs."""
 
 from __future__ import annotations
 
@@ -22,40 +22,36 @@ from tensorop.runners.protocol import TargetLibrary
 from tensorop.specs import products
 from tensorop.target import Target
 
-# How each baseline is told its number of threads; OpenMP's variable reaches those that are built on it.
+# Environment variables that set a baseline's number of threads. OMP_NUM_THREADS is for builds with OpenMP.
 _THREADS = {
     "openblas": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     "mkl": ("MKL_NUM_THREADS", "OMP_NUM_THREADS"),
     "blis": ("BLIS_NUM_THREADS", "OMP_NUM_THREADS"),
-    "onednn": (),  # TBB goes by the processors it may use
+    "onednn": (),  # TBB starts a thread for each processor that the process may use
 }
 _NONE: Mapping[str, str] = MappingProxyType({})
-ALONE = "none"  # what an operator's own baseline is over that needs no library
+ALONE = "none"  # in Operator.baselines: an operator's own baseline that needs no library
 _AGAIN = "build the product again"
 _KNOWN = (*baseline.names("x86_64"), "cublas", "cudnn")
 
 
 @dataclass(frozen=True)
 class LibraryUnderTest:
-    """A library. api, prefix, suffix: how the operator's adapter binds it; folders: where its own libraries are.
-
-    choices: what it runs under, by VLEN (bits) and dtype.
-    standard: dtype -> the library over it, in the same folder, that has a standard interface for it, and which
-    build, most_flops: as in provision.baseline.PeerLibrary
-    """
+    """A library in a comparison."""
 
     name: str
     path: Path
-    api: str
+    api: str  # interface by which the operator's adapter binds it
     version: str = ""
-    prefix: str = ""
+    prefix: str = ""  # of the names of its functions
     suffix: str = ""
-    folders: tuple[Path, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
-    choices: Mapping[tuple[int, str], BaselineChoice] = field(default_factory=dict)
+    folders: tuple[Path, ...] = ()  # folders of the libraries that it needs
+    variables: Mapping[str, str] = field(default_factory=dict)  # environment at every VLEN and dtype
+    choices: Mapping[tuple[int, str], BaselineChoice] = field(default_factory=dict)  # by VLEN (bits) and dtype
+    # By dtype: a library in the same folder that wraps this one with a standard interface, and that interface.
     standard: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
-    build: str = ""
-    most_flops: float | None = None
+    build: str = ""  # as in provision.baseline.PeerLibrary
+    most_flops: float | None = None  # as in provision.baseline.PeerLibrary
 
     def library(self, runner: Runner, dtype: str) -> TargetLibrary:
         if dtype in self.standard:
@@ -66,7 +62,7 @@ class LibraryUnderTest:
         return TargetLibrary(runner.place(self.path), self.api, dtype, self.prefix, self.suffix)
 
     def environment(self, runner: Runner, vlen: int, dtype: str) -> tuple[tuple[str, str], ...]:
-        """All it finds in its environment on a target at a VLEN (bits) for a dtype, sorted."""
+        """The library's environment variables on a target at a VLEN (bits) for a dtype, sorted."""
         folders = ":".join(runner.place(folder) for folder in self.folders)
         search = {"LD_LIBRARY_PATH": folders} if folders else {}
         choice = self.choices.get((vlen, dtype))
@@ -74,14 +70,16 @@ class LibraryUnderTest:
 
 
 def ours(operator: Operator, library: Path, threads: int) -> LibraryUnderTest:
-    """The product's library with so many threads, called through the standard names that its peers are called through
-    where the product has them."""
+    """The product's library with a number of threads.
+
+    It is called by the standard names, like its baselines, for dtypes that have them in the product.
+    """
     variables = {"TENSOROP_NUM_THREADS": str(threads)}
     return LibraryUnderTest("ours", library, "tensorop", variables=variables, standard=_standard(operator, library))
 
 
 def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
-    """By dtype the libraries beside this one that have a standard interface and are linked to this very file."""
+    """By dtype: a library in the same folder that has a standard interface and is linked to this file."""
     found: dict[str, tuple[Path, str]] = {}
     for name, spec in products.load(operator).libraries.items():
         over = library.parent / f"lib{name}.so"
@@ -100,22 +98,24 @@ def _facts(library: Path) -> building.LibraryFacts:
         return building.facts(library)
     except OSError as error:
         raise errors.JobError(f"{library} cannot be read: {error.strerror or error}", hint=_AGAIN) from None
-    except Exception as error:  # whatever the reader makes of bytes that are no ELF
+    except Exception as error:  # the reader raises any exception for bytes that are not ELF
         raise errors.JobError(
             f"{library} is not a shared library: {error or type(error).__name__}", hint=_AGAIN
         ) from None
 
 
 def below(name: str, own: Mapping[str, str]) -> str:
-    """The library under an operator's own baseline `NAME+LIBRARY`, or that it means by a name; of any other, itself.
-    own: Operator.baselines."""
+    """The library under an operator's own baseline, `NAME` or `NAME+LIBRARY`; other names are returned as they are.
+
+    own: Operator.baselines
+    """
     interface, plus, library = name.partition("+")
     over = own.get(interface, ALONE)
     return name if over == ALONE else library if plus else over
 
 
 def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> None:
-    """Raises UsageError for a name or version that is no baseline on any architecture."""
+    """Raises UsageError for a name or version that is not a baseline on any architecture."""
     given, name = name, below(name, own)
     if name.startswith("openblas@"):
         baseline.baseline(name, arch)
@@ -127,9 +127,9 @@ def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE)
 
 
 def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> dict[str, str]:
-    """The names that an architecture has not, each with what to read of it.
+    """The names that do not exist for an architecture, each with a reason for the user.
 
-    Raises UsageError for a name or version that is no baseline on any architecture, and where none is left.
+    Raises UsageError for a name or version that is not a baseline on any architecture, and if none of the names exists.
     """
     lacking = {}
     there = baseline.names(arch)
@@ -152,10 +152,10 @@ def bring(
     offline: bool | None = None,
     own: Mapping[str, str] = _NONE,
 ) -> LibraryUnderTest:
-    """A baseline, fetched when absent. own: the operator's baselines over libraries.
+    """A baseline, downloaded if it is missing. own: Operator.baselines.
 
-    Raises UsageError for a name nobody knows, JobError (MissingTool among them) where it cannot be had: for this
-    architecture, or now.
+    Raises UsageError for an unknown name, JobError (MissingTool included) if the baseline does not exist for the
+    architecture or cannot be downloaded or built.
     """
     check_known(name, own=own)
     platform = target.platform
@@ -196,10 +196,10 @@ def bring(
 
 
 def describe(tested: LibraryUnderTest, runner: Runner, arch: str) -> BaselineInfo:
-    """What a baseline says of itself on the target, its core name (at each VLEN and of each dtype where they differ)
-    first, and what it was told: build, threads, settings; and what the platform remarks of its choices.
+    """A baseline's own description on the target, its settings, and the platform's remarks on its choices.
 
-    Raises JobError when it cannot be loaded there.
+    The core name comes first, for each VLEN and dtype if they differ; then its configuration, build and variables.
+    Raises JobError if the baseline cannot be loaded there.
     """
     if not tested.path.name:
         return BaselineInfo(tested.version, tested.build)
@@ -231,7 +231,7 @@ def describe(tested: LibraryUnderTest, runner: Runner, arch: str) -> BaselineInf
 
 
 def _named(cores: Mapping[tuple[int, str], str]) -> str:
-    """`A`, `A at VLEN 128, B at VLEN 256`, or `A for f32, B for f64`: as short as it is true."""
+    """Core names as short text: `A`, `A at VLEN 128, B at VLEN 256`, or `A for f32, B for f64`."""
     if len(set(cores.values())) == 1:
         return next(iter(cores.values()))
     words: dict[str, None] = {}
@@ -245,7 +245,7 @@ def _named(cores: Mapping[tuple[int, str], str]) -> str:
 def _ask(tested: LibraryUnderTest, runner: Runner, program: Path, vlen: int, dtype: str) -> dict[str, str]:
     environment = dict(tested.environment(runner, vlen, dtype))
     words = [runner.place(program), runner.place(tested.path), tested.prefix, tested.suffix]
-    needs = Need.THREADS | Need.READS  # as the harness beside baselines
+    needs = Need.THREADS | Need.READS  # the same needs as the harness has with baselines
     ended = confined.run(runner, Launch(words, vlen or None, True, environment, needs=needs), timeout_s=60)
     if ended.status != 0:
         if (why := runner.lost(ended.status, ended.stderr)) is not None:

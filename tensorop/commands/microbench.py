@@ -26,8 +26,8 @@ from tensorop.specs import microbench
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import scenario_values, under
 
-_CLOCK, _BENCH = 0, 1  # functions of every program, see bench.h
-_ADDITIONS = 64  # of an iteration of the clock
+_CLOCK, _BENCH = 0, 1  # numbers of the functions of every program; see bench.h
+_ADDITIONS = 64  # cycles of one iteration of the clock function: dependent additions
 _CLOCK_ITERATIONS = 500
 _LINE, _PAGE = 64, 4096
 _PACE = clock.Pace(rounds=11, warm_ns=2_000_000, min_ns=1_000_000, max_ns=3_000_000_000)
@@ -35,16 +35,19 @@ _PACE = clock.Pace(rounds=11, warm_ns=2_000_000, min_ns=1_000_000, max_ns=3_000_
 
 @dataclass(frozen=True)
 class PreparedBenchmark:
-    """A benchmark made ready for a platform: units it counts in one call, the call, its program."""
+    """A benchmark built for a platform."""
 
     benchmark: Benchmark
-    units: int
+    units: int  # units of the benchmark in one call
     call: Call
     program: Path
 
 
 def prepare(platform: Platform, vlen: int, only: Sequence[str] = ()) -> tuple[PreparedBenchmark, ...]:
-    """All benchmarks of the platform's architecture, or those named, built. Raises JobError, MissingTool."""
+    """Builds the benchmarks of the platform's architecture. Raises JobError, MissingTool.
+
+    vlen: bits; only: names of benchmarks; empty: all
+    """
     known = microbench.benchmarks(platform.arch)
     folder = microbench.folder(platform.arch)
     names = {level: cache.size for level, cache in platform.caches.items()} | {"lanes": vlen // 32}
@@ -71,7 +74,7 @@ def _ready(
 
 
 def _cycle(size: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One random cycle through these places (bytes from the start, 0 among them): each holds the next one's."""
+    """One random cycle through places (offsets in bytes, 0 included): each place holds the offset of the next."""
     order = np.random.default_rng(60).permutation(places)
     data = np.zeros(size // 8, np.int64)
     data[order // 8] = np.roll(order, -1)
@@ -97,7 +100,7 @@ def model(
     vlen: int,
     scenarios: str | Sequence[Mapping[str, float]] = "interval",
 ) -> Iterator[tuple[PreparedBenchmark, tuple[float, ...]]]:
-    """Cycles for one unit of each benchmark, by scenario. Raises JobError when one cannot be counted."""
+    """Cycles for one unit of each benchmark, one number per scenario. Raises JobError if a benchmark fails."""
     with ThreadPoolExecutor(2) as pool:
         counted = pool.map(lambda bench: _count(bench, runner, board, vlen, scenarios), benches)
         yield from zip(benches, counted, strict=True)
@@ -115,14 +118,14 @@ def _count(
 
 
 def interval(bench: PreparedBenchmark, cycles: Sequence[float]) -> Modelled:
-    """The first choice is the best fit."""
+    """A benchmark's modelled cycles and their range. cycles: one number per choice of constants, the best fit first."""
     return Modelled(bench.benchmark, cycles[0], min(cycles), max(cycles))
 
 
 def time(benches: Sequence[PreparedBenchmark], runner: Runner) -> Iterator[ClockedBenchmark | Outcome]:
-    """Each benchmark beside the clock's chain, round by round, so that a changing frequency moves both.
+    """Times each benchmark in turns with the clock function, so that a changing frequency affects both.
 
-    An Outcome where one could not be measured; raises BoardError when a board stays away.
+    Yields an Outcome for a benchmark that cannot be measured. Raises BoardError if a board does not come back.
     """
     for bench in benches:
         entries = (Entry(_CLOCK), Entry(_BENCH))
@@ -137,10 +140,10 @@ def time(benches: Sequence[PreparedBenchmark], runner: Runner) -> Iterator[Clock
 
 
 def questions(benches: Sequence[PreparedBenchmark], runner: Qemu, board: BoardModel, vlen: int) -> tuple[Question, ...]:
-    """What the benchmarks that settle an alternative take with it and without, over the model's whole ranges.
+    """The cycles of the benchmarks that decide an alternative, with the alternative and without it.
 
-    Where a range holds what the alternative changes, both sides have it at its own. Raises JobError when one cannot
-    be counted.
+    Assumed constants vary over their ranges, except those that the alternative changes: they have its values on one
+    side and the best fit on the other. Raises JobError if a benchmark fails.
     """
     choices = scenario_values(board, "interval")
     found = []

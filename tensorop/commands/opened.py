@@ -1,4 +1,4 @@
-"""A product opened again: which libraries, of which operators, for which platform."""
+"""Opens a finished product or library, with its operator, its platform and its dtypes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _MAKE = "build one with `tensorop <operator> --out DIR`"
 class Opened:
     """A library with everything that its card names."""
 
-    root: Path | None  # the product's folder; None for a library that is elsewhere
+    root: Path | None  # the product's folder; None if the library is not in a product
     library: Path
-    card: Card  # the provenance in the library
+    card: Card  # the provenance card in the library
     operator: Operator
     platform: Platform
     dtypes: tuple[str, ...]
-    plugins: tuple[Path, ...]  # the folders that the user gave
+    plugins: tuple[Path, ...]  # the user's plug-in folders
 
     def only(self, dtypes: Sequence[str]) -> Opened:
-        """The library with these dtypes alone; with all where none is named. Raises UsageError for one it lacks."""
+        """The library restricted to some dtypes; empty: all. Raises UsageError for a dtype that it lacks."""
         if lacking := [dtype for dtype in dtypes if dtype not in self.dtypes]:
             raise UsageError(
                 f"{self.library} supports {', '.join(self.dtypes)}; got --dtype {', '.join(lacking)}",
@@ -57,20 +57,22 @@ class Opened:
 
     @property
     def by_kit(self) -> bool:
-        """Whether its target takes no figures itself, so that kits bring them (docs/how-to/tune-with-a-kit.md)."""
+        """True if the target does not measure, so that kits supply the figures (docs/how-to/tune-with-a-kit.md)."""
         return not self.backend.measures
 
     def require_fit(self) -> None:
-        """Raises as `loadable.require`, of all that the product holds where it is in one."""
+        """Raises what `loadable.require` raises; if the library is in a product, for all files of the product."""
         loadable.require(self.library, self.operator, self.backend.library_calls, whole=self.root is not None)
 
 
 def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
-    """(folder of the product, its operators' libraries), from the folder or one library. Raises UsageError where there
-    is none."""
+    """(folder of the product, its operators' libraries), from the folder or one library.
+
+    Raises UsageError if there is no library.
+    """
     try:
         there = path.exists()
-    except (OSError, ValueError) as error:  # a name that no file can have
+    except (OSError, ValueError) as error:  # the path cannot be a file name
         raise UsageError(f"{str(path)[:200]} cannot be the path of a product: {error!s:.100}", hint=_MAKE) from None
     if not there:
         raise UsageError(f"{path} does not exist", hint=_MAKE)
@@ -88,7 +90,7 @@ def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
 
 
 def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:
-    """`open_each` of a product of one operator, or of one library. Raises UsageError for a folder of several."""
+    """Opens a product of one operator, or one library, as `open_each`. Raises UsageError for several operators."""
     found = open_each(path, plugins)
     if len(found) > 1:
         names = ", ".join(one.library.name for one in found)
@@ -100,12 +102,11 @@ def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:
 
 
 def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
-    """Reads the cards of a product's folder or of a library and loads what they name, also from what the manifest
-    carries.
+    """Reads the cards of a product's folder or a library, and loads the operators and platforms that they name.
 
-    Raises UsageError when there is no library or no card, or it names an operator or platform nobody knows (see
-    --plugins), or when the file is no library of the platform's architecture; JobError when the card is damaged or
-    the file cut.
+    Plug-ins that the manifest contains are found too. Raises UsageError if there is no library or no card, if the card
+    names an unknown operator or platform (see --plugins), or if the library is for another architecture than the
+    platform; JobError if the card is damaged or the file is truncated.
     """
     root, libraries = libraries_of(path)
     cards = [(library, read_card(library)) for library in libraries]
@@ -115,16 +116,15 @@ def open_each(path: Path, plugins: tuple[Path, ...] = ()) -> tuple[Opened, ...]:
 
 
 def staged(made: Staged, operator: Operator, platform: Platform, plugins: tuple[Path, ...]) -> Opened:
-    """A product that was just made of this operator, before it is in its place."""
+    """A new product of one operator, before it is moved to its folder."""
     card = read_card(made.library)
     return _whole(Opened(made.folder, made.library, card, operator, platform, tuple(card["dtypes"]), plugins))
 
 
 def cards(path: Path) -> dict[str, Card]:
-    """By file name the provenance card of a library, or of each operator's library in a product's folder, as it was
-    written.
+    """By file name: the provenance card of a library, or of each operator's library in a product's folder.
 
-    Raises UsageError when there is no library or it holds no card, JobError when the card is damaged.
+    Raises UsageError if there is no library or it has no card, JobError if the card is damaged.
     """
     return {library.name: read_card(library) for library in libraries_of(path)[1]}
 
@@ -143,7 +143,7 @@ def _opened(root: Path | None, library: Path, card: Card, given: tuple[Path, ...
 
 
 def _whole(found: Opened) -> Opened:
-    """Raises where the file is cut, or for another architecture than its platform's."""
+    """Raises JobError if the file is truncated, UsageError if it is for another architecture than its platform."""
     loadable.require_uncut(found.library)
     machine = loadable.machine(found.library)
     if machine != found.platform.arch:

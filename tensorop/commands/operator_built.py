@@ -1,4 +1,4 @@
-"""An operator's product built once around single kernels, and called: what only a compiler and a target find out."""
+"""Checks of an operator that need a compiler and a target: builds its product around single kernels and calls it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tensorop.verify import grid
 from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject
 
-POINTS = 8  # of a template, spread over its space, one of which must build
-CASES = 8  # calls of the library, and of the candidate that it is made of
+POINTS = 8  # configurations of a template, spread over its space; one of them must build
+CASES = 8  # verification calls of the library and of the candidate in it
 
 
 def built(
@@ -43,8 +43,11 @@ def built(
     jobs: int = 2,
     seed: Seed | None = None,
 ) -> None:
-    """Builds one candidate of each dtype, the adapter and the whole product around these candidates, and calls it on
-    the target. work: a folder that exists. Raises SpecError for the first that fails, MissingTool, BoardError."""
+    """Builds a candidate of each dtype, the adapter and a product of these candidates, and calls it on the target.
+
+    work: an existing folder
+    Raises SpecError for the first failure, MissingTool, BoardError.
+    """
     seed = seed or Seed.draw()
     evaluators = _evaluators(operator, target, dtypes, work, seed)
     adapter = operator.folder / "adapter.c"
@@ -71,7 +74,7 @@ def built(
 
 
 def honest(operator: Operator, target: Target, dtypes: Sequence[str]) -> None:
-    """Judges the first honest control. Raises JobError where it is refused."""
+    """Judges the first honest control. Raises JobError if verification rejects it."""
     run = ControlRun(operator, target.platform, target.runner, Seed.draw())
     for control in controls(operator):
         for dtype in dtypes:
@@ -81,7 +84,7 @@ def honest(operator: Operator, target: Target, dtypes: Sequence[str]) -> None:
 
 
 def _every(operator: Operator) -> Leaf | Split:
-    """A tree that asks for every feature, so that the C of each is compiled."""
+    """A dispatch tree that tests every feature, so that the C of each feature is compiled."""
     root: Leaf | Split = Leaf(0)
     for name in operator.features:
         root = Split(name, 1, Leaf(0), root)
@@ -89,8 +92,10 @@ def _every(operator: Operator) -> Leaf | Split:
 
 
 def each(operator: Operator, target: Target, dtypes: Sequence[str], work: Path) -> None:
-    """Builds a candidate of each template, for the first dtype that it serves. Raises SpecError for the first template
-    of which none builds."""
+    """Builds a candidate of each template, for the first dtype that it supports.
+
+    Raises SpecError for the first template without a candidate that builds.
+    """
     first: dict[str, tuple[str, KernelTemplate]] = {}
     for dtype, template in pairs(operator, target.platform, dtypes):
         first.setdefault(template.name, (dtype, template))
@@ -102,15 +107,17 @@ def each(operator: Operator, target: Target, dtypes: Sequence[str], work: Path) 
 def _evaluators(
     operator: Operator, target: Target, dtypes: Sequence[str], work: Path, seed: Seed
 ) -> dict[str, Evaluator]:
-    """What builds candidates of each dtype and calls them, as a search for whole problems does."""
+    """By dtype: an evaluator that builds and calls candidates as the blocking stage of a search does."""
     texts = Texts()
     runs = (StageRun(dtype, Stage.BLOCKING, (), seed) for dtype in dtypes)
     return {run.dtype: Evaluator(operator, target, run, work, texts) for run in runs}
 
 
 def _candidate(evaluator: Evaluator, of: Sequence[KernelTemplate]) -> tuple[Variant, Path] | None:
-    """The first variant that builds, of these templates in their order, with its program; None where none has a legal
-    point. Raises SpecError where none builds."""
+    """The first variant of these templates that builds, with its program; None if no template has a legal point.
+
+    Raises SpecError if no variant builds.
+    """
     operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.run.dtype
     failed = ""
     for template in of:
@@ -134,13 +141,13 @@ def _candidate(evaluator: Evaluator, of: Sequence[KernelTemplate]) -> tuple[Vari
 
 
 def _alike(evaluator: Evaluator, variant: Variant, candidate: Path, library: Subject) -> None:
-    """Raises SpecError where the library is wrong and the candidate in it is right."""
+    """Raises SpecError if the library computes a wrong result and its candidate does not."""
     operator, target, seed = evaluator.operator, evaluator.target, evaluator.run.seed
     vlen = target.verify_vlens[0]
     tile = instantiate.tile(operator, target.platform, variant.kernel, vlen)
     cases = operator.reference.quick_grid(variant.kernel.dtype, tile, seed.stream(0))[:CASES]
     if not grid.check(operator.reference, evaluator.subject(variant, candidate), cases, vlen, seed).ok:
-        return  # its trial says so
+        return  # the candidate's own trial reports its fault
     of_library = grid.check(operator.reference, library, cases, vlen, seed)
     if not of_library.ok:
         raise SpecError(
@@ -151,7 +158,7 @@ def _alike(evaluator: Evaluator, variant: Variant, candidate: Path, library: Sub
 
 @contextlib.contextmanager
 def _building(place: Path) -> Iterator[None]:
-    """What fails in the block is a fault of this file or folder."""
+    """Turns a failure in the block into a SpecError for this file or folder. MissingTool and BoardError pass."""
     try:
         yield
     except (MissingTool, BoardError):

@@ -1,4 +1,4 @@
-"""What an operator's folder says, read as a search and its product will read it: no compiler, no target."""
+"""Checks of an operator's folder without compiler or target: reads it as a search and its product will read it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from tensorop.specs import operators, products
 from tensorop.trial.calls import micro_problem
 from tensorop.verify.controls import controls
 
-Look = tuple[str, Callable[[], Any]]  # what is looked at, and how: it raises TensoropError where it is wrong
+Look = tuple[str, Callable[[], Any]]  # the name of a part, and its check, which raises TensoropError for a fault
 
 
 def parts(operator: Operator, dtypes: Sequence[str]) -> Iterator[Look]:
-    """What needs neither platform nor compiler."""
+    """The checks that need neither platform nor compiler."""
     yield "files", lambda: operators.require_whole(operator)
     yield "product/product.yaml", lambda: _product(operator)
     yield "binding.py", lambda: _binding(operator)
@@ -45,7 +45,10 @@ def parts(operator: Operator, dtypes: Sequence[str]) -> Iterator[Look]:
 
 
 def require_read(operator: Operator, platform: Platform, dtypes: Sequence[str], pretended: bool) -> None:
-    """Raises SpecError for the first part that is wrong of those that a job reads. pretended: nothing is built."""
+    """Raises SpecError for the first fault in the parts that a job reads.
+
+    pretended: True if the job builds nothing; then only the templates are checked
+    """
     for _, look in () if pretended else parts(operator, dtypes):
         look()
     for dtype, template in pairs(operator, platform, dtypes):
@@ -53,12 +56,12 @@ def require_read(operator: Operator, platform: Platform, dtypes: Sequence[str], 
 
 
 def templates(operator: Operator) -> tuple[KernelTemplate, ...]:
-    """All it has but the direct one. Raises SpecError."""
+    """All templates of the operator but the direct one. Raises SpecError."""
     return tuple(offline.templates(operator.folder, operator.name, operator.added))
 
 
 def prompts(operator: Operator) -> tuple[Path, ...]:
-    """Files that `--author llm` needs and the folder lacks."""
+    """The missing files that `--author llm` needs."""
     names = ("system.md.j2", "template.md.j2", "repair.md.j2", f"example{operators.TEMPLATE_SUFFIX}")
     return tuple(file for name in names if not (file := operator.folder / "prompts" / name).is_file())
 
@@ -124,7 +127,7 @@ def _against(operator: Operator) -> None:
 
 
 def _oracle(operator: Operator, dtype: str) -> None:
-    """One call of each layout, whose own result must be right, and the grid around the controls' tile."""
+    """Checks a call of each layout, whose rounded oracle must pass, and the quick grid around the controls' tile."""
     reference, rng = operator.reference, np.random.default_rng(0)
     file = operator.folder / "reference.py"
     sizes = operator.shapes.named(operator.shapes.of(reference.CONTROL_SHAPE))
@@ -153,7 +156,7 @@ def _oracle(operator: Operator, dtype: str) -> None:
 
 
 def pairs(operator: Operator, platform: Platform, dtypes: Sequence[str]) -> Iterator[tuple[str, KernelTemplate]]:
-    """Dtypes and templates that the platform has primitives for."""
+    """Pairs of dtype and template for which the platform has all primitives."""
     for dtype in dtypes:
         for template in templates(operator) if dtype in platform.dtypes else ():
             if not instantiate.missing_primitives(platform, template, dtype):
@@ -173,13 +176,13 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
     with _at(f"{file}"):
         try:
             space = instantiate.micro_space(platform, template, dtype)
-        except JobError:  # it has no legal point there
+        except JobError:  # the template has no legal point on the platform
             return
         prior.first(platform, template, dtype, space)
     kernel = Kernel(template, dtype, space.at(0))
     with _at(f"{_yaml(operator)}: key 'defaults'"):
         full = instantiate.defaults(operator, platform, dtype, kernel.configuration)
-    with _at(f"{_yaml(operator)}: key 'blocking'"), contextlib.suppress(JobError):  # a tile that no blocking fits
+    with _at(f"{_yaml(operator)}: key 'blocking'"), contextlib.suppress(JobError):  # no blocking fits the tile
         instantiate.blocking_space(operator, platform, kernel)
     for beside in (False, True):
         with _at(f"{_yaml(operator)}: key 'blocking.{'beside' if beside else 'prior'}'"):

@@ -1,5 +1,4 @@
-"""What the primitives of a set are tried on: every legal number of lanes, ordinary and special values, guarded
-arrays."""
+"""Test calls of a set's primitives: every legal number of lanes, ordinary and special values, guarded arrays."""
 
 from __future__ import annotations
 
@@ -17,31 +16,32 @@ from tensorop.model.number import NUMBERS, Number
 from tensorop.model.primitive import ARGUMENTS, Formats, Primitive, Primitives, shape_of
 
 ARRAYS = ("vector", "half", "element", "pointer", "matrix")
-_BEFORE, _AFTER = 3, 5  # elements of poison around what a primitive may write
-_LEAST = 48  # cases of a primitive
+_BEFORE, _AFTER = 3, 5  # elements of poison before and after the elements that a primitive may write
+_LEAST = 48  # cases of a primitive, at least
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class PrimitiveEntry:
-    """A primitive as it is compiled: once, or once for each value of a constant argument."""
+    """A primitive that is compiled as one function."""
 
-    number: int
+    number: int  # index in the table of the check program
     primitive: Primitive
-    constant: int | None = None
+    constant: int | None = None  # value of its constant argument, which gets an entry for each value
 
 
 @dataclass(frozen=True)
 class PrimitiveCase:
-    """One call. arrays: argument -> (elements, where its pointer points), in the order of the primitive's arguments."""
+    """One call of a primitive."""
 
     entry: PrimitiveEntry
     numbers: Mapping[str, int]  # vl, rows, cols, ldd, lds, lane, lanes
+    # Argument -> (elements, index of the element that its pointer addresses), in the order of the arguments.
     arrays: Mapping[str, tuple[Array, int]]
 
     def packed(self) -> bytes:
-        """As the program reads it."""
+        """The call in the input format of the check program."""
         n = self.numbers
         parts = [struct.pack("<6q", self.entry.number, n["vl"], n["rows"], n["cols"], n["ldd"], n["lds"])]
         for elements, start in self.arrays.values():
@@ -49,14 +49,14 @@ class PrimitiveCase:
         return b"".join(parts)
 
     def result_size(self) -> int:
-        """How many elements the program answers with."""
+        """The number of elements in the program's result."""
         if self.entry.primitive.returns in ("memory", "none"):
             return next(iter(self.arrays.values()))[0].size
         return self.numbers["lanes"]
 
 
 def entries(primitives: Primitives, fewest_lanes: int) -> tuple[PrimitiveEntry, ...]:
-    """Each of the primitives; constants take all legal values below the fewest lanes a run may have."""
+    """The entries of all primitives. A constant argument takes all values below the smallest number of lanes."""
     out: list[PrimitiveEntry] = []
     for primitive in primitives.by_name.values():
         if any(ARGUMENTS[a] == "constant" for a in primitive.args):
@@ -67,7 +67,7 @@ def entries(primitives: Primitives, fewest_lanes: int) -> tuple[PrimitiveEntry, 
 
 
 def cases(all_entries: Iterable[PrimitiveEntry], formats: Formats, lanes: int) -> Iterator[PrimitiveCase]:
-    """Calls that keep to the primitives' preconditions, the same every time."""
+    """Calls that satisfy the primitives' preconditions; the same for the same arguments."""
     for entry in all_entries:
         rng = np.random.default_rng([0, entry.number, lanes])
         choices = [c for c in _choices(entry, lanes, rng) if legal(entry.primitive, c)]
@@ -77,7 +77,7 @@ def cases(all_entries: Iterable[PrimitiveEntry], formats: Formats, lanes: int) -
 
 
 def legal(primitive: Primitive, numbers: Mapping[str, int]) -> bool:
-    """Whether a primitive's preconditions admit these numbers."""
+    """True if these numbers satisfy the primitive's preconditions."""
     return all(evaluate(condition, numbers) for condition in primitive.preconditions)
 
 
@@ -100,7 +100,7 @@ def _choices(entry: PrimitiveEntry, lanes: int, rng: np.random.Generator) -> Ite
 
 
 def _shapes(primitive: Primitive, lanes: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Blocks to transpose: all of them while they are few, else each height and each width once, and the corners."""
+    """Blocks to transpose, as (rows, cols): all for up to 8 lanes; else the corners, and heights with random widths."""
     if "rows" not in primitive.args:
         return [(lanes, lanes)] * 4
     if lanes <= 8:
@@ -124,11 +124,11 @@ def _arrays(
         if argument == first and primitive.returns == "memory":
             extent = (cols - 1) * numbers["ldd"] + rows if kind == "matrix" else vl
             extent = max(extent, 0) if rows and cols else 0
-            # every other time the last element it may touch is the last before the guard page
+            # in every second case the last writable element is the last one before the guard page
             total = _BEFORE + extent + (_AFTER + lanes if flavour % 2 else 0)
             out[argument] = (_poison(number, total), _BEFORE)
         elif primitive.returns == "none":
-            # where it may be read, the last element before the guard page, else the page: it must do no harm
+            # points to the last element before the guard page if `readable`, else to the page, which must not fault
             out[argument] = (values(number, 4, rng, flavour), 4 - numbers["readable"])
         elif kind == "matrix":
             extent = (rows - 1) * numbers["lds"] + cols if rows and cols else 0
@@ -141,14 +141,16 @@ def _arrays(
 
 
 def _poison(number: str, count: int) -> Array:
-    """Distinct numbers, of floating-point formats none that a computation here leaves."""
+    """Distinct numbers. In floating-point formats they are values that no primitive computes from `values`."""
     return NUMBERS[number].encoded(np.arange(count) + (0 if NUMBERS[number].whole else 0.5 + 2.0**20))
 
 
 def values(number: str, count: int, rng: np.random.Generator, flavour: int) -> Array:
-    """Stored numbers of one flavour: ordinary; sprinkled with special ones; tiny, down to denormals; near overflow.
+    """Stored numbers of one flavour.
 
-    Integers: any; sprinkled with the extremes and 0, 1, -1; small."""
+    Floating-point: ordinary; mixed with special values; tiny, down to denormals; near overflow.
+    Integers: any; mixed with the extremes and 0, 1, -1; small.
+    """
     kind = NUMBERS[number]
     if kind.whole:
         return _whole(kind, count, rng, flavour)

@@ -1,4 +1,4 @@
-"""The C of a set's check: every primitive as a function over arrays, in a table the checking program walks."""
+"""The C of a set's check program: every primitive as a function over arrays, in a table that the program reads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tensorop.model.primitive import ARGUMENTS, Primitives, shape_of
 from tensorop.render import render
 
 MAIN = "primitive_check.c"
-NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # with these the others are observed
+NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # the check of every primitive uses these
 
 
 def source(primitives: Primitives, entries: Iterable[PrimitiveEntry]) -> Source:
-    """The checking program for resolved primitives; raises RenderError for one called with the wrong arguments."""
+    """The source of the check program. Raises RenderError for a primitive that is called with wrong arguments."""
     functions = render.functions(primitives)
     table = list(entries)
     parts = [f"#include <{header}>" for header in primitives.headers]
@@ -46,7 +46,7 @@ def _name(entry: PrimitiveEntry) -> str:
 
 
 def _row(entry: PrimitiveEntry, primitives: Primitives) -> tuple[str, int, int, int]:
-    """As struct check_entry of primitive_check.c has it."""
+    """The fields of `struct check_entry` in primitive_check.c."""
     primitive = entry.primitive
     arrays = sum(shape_of(a) in ARRAYS for a in primitive.args)
     size = NUMBERS[primitives.formats.answer(primitive)].size

@@ -1,4 +1,4 @@
-"""`platforms probe`: a platform file written from a machine, with what could not be read left out."""
+"""`platforms probe`: writes a platform file for a machine; values that could not be read become comments."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _IDENTITY = ("uarch", "mvendorid", "CPU implementer", "CPU part")
 
 
 def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
-    """A platform file, as text, of this machine (`native`) or of another, as ssh://host.
+    """The text of a platform file for this machine (`native`) or another one (ssh://host).
 
-    Raises UsageError for another word or when no platform file is near enough to be its parent, BoardError when the
-    board does not answer, MissingTool without a compiler.
+    Raises UsageError for an unknown target or if no platform file matches the machine, BoardError if the board does
+    not answer, MissingTool without a compiler.
     """
     found, address = backends.chosen(target, plugins)
     runner = found.machine(address)
@@ -33,7 +33,7 @@ def probe(target: str, name: str | None, plugins: tuple[Path, ...] = ()) -> str:
 
 
 def parent_of(core: Core, known: Iterable[Platform]) -> Platform:
-    """The platform that says most of a core and nothing wrong. Raises UsageError when there is none."""
+    """The most specific platform that matches a core. Raises UsageError if none matches."""
     fitting = [p for p in known if _fits(p, core)]
     if not fitting:
         raise UsageError(
@@ -44,7 +44,7 @@ def parent_of(core: Core, known: Iterable[Platform]) -> Platform:
 
 
 def slug(core: Core) -> str:
-    """A file name made of a core's own."""
+    """A file name from the core's name."""
     return re.sub(r"[^a-z0-9]+", "-", core.label.lower()).strip("-") or core.arch
 
 
@@ -91,7 +91,7 @@ def _lines(core: Core, parent: Platform, name: str, native: bool) -> Iterator[st
 
 
 def _caches(core: Core, parent: Platform) -> Iterator[str]:
-    """The levels as far as they were read; between and beyond them the parent's, which says so."""
+    """The cache levels that were read, and for other levels the parent's values with a comment."""
     if not core.caches:
         yield f"# caches: not read; as in {parent.name}"
         return

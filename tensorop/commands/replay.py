@@ -1,4 +1,4 @@
-"""`tuners bench`: search strategies on recorded spaces, where a trial is a look into a file."""
+"""`tuners bench`: compares search strategies on recorded spaces, whose trials are read from a file."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from tensorop.model.bench import Span
 from tensorop.space import recorded, strategy
 from tensorop.space.recorded import RecordedSpace
 
-NEARNESS = {"95%": 0.95, "99%": 0.99}  # of the best point's speed
+NEARNESS = {"95%": 0.95, "99%": 0.99}  # shares of the best point's speed
 SEEDS = 50
 YARDSTICK = "random"
-HARD = 30  # trials the yardstick needs, in median, in the spaces that the mean is over
-MOST = 500  # trials of a search; one that needs more counts as this many
-TIMED = (900, 1000)  # trials whose asking and telling is timed
-RESAMPLED = 2000
-INTERVAL = (0.025, 0.975)  # of the bootstrap's figures, in the middle
+HARD = 30  # a space is hard, and in the mean, if the yardstick needs so many trials in median
+MOST = 500  # trials of a search at most; a search that needs more counts as this many
+TIMED = (900, 1000)  # `ask` and `tell` are timed for trials after the first and up to the second of these
+RESAMPLED = 2000  # draws of the bootstrap
+INTERVAL = (0.025, 0.975)  # quantiles of the bootstrap's figures
 
-Trials = dict[str, NDArray[np.float64]]  # of a strategy, by space: seeds x nearness
+Trials = dict[str, NDArray[np.float64]]  # trials that a strategy needed, by space: [seed, nearness]
 
 
 @dataclass(frozen=True)
 class TunerRow:
-    """A strategy on all spaces; nearness to the best is `95%` or `99%`."""
+    """The results of a strategy on all spaces. Nearness to the best is `95%` or `99%`."""
 
     tuner: str
-    trials: Mapping[str, Mapping[str, Span]]  # by space and nearness, in median over the seeds
-    over: Mapping[str, Span | None]  # by nearness: geometric mean over the hard spaces of the yardstick's for its own
-    ask_ms: float | None  # mean of asking and telling of trials 900 to 1,000; None where no space has so many points
+    trials: Mapping[str, Mapping[str, Span]]  # by space and nearness: median over the seeds
+    # By nearness: the yardstick's trials divided by this strategy's, geometric mean over the hard spaces.
+    over: Mapping[str, Span | None]
+    ask_ms: float | None  # mean time of `ask` and `tell` in the TIMED trials; None if no space has so many points
 
 
 @dataclass(frozen=True)
 class TunersBench:
     seeds: int
-    spaces: Mapping[str, Mapping[str, object]]  # by name: what was recorded, points, how many are near the best
-    hard: Mapping[str, Sequence[str]]  # by nearness: the spaces that the means are over
+    spaces: Mapping[str, Mapping[str, object]]  # by name: the record's head, its points, and the points near the best
+    hard: Mapping[str, Sequence[str]]  # by nearness: the spaces in the geometric means
     rows: Sequence[TunerRow]
 
     def to_json(self) -> dict[str, object]:
@@ -54,7 +55,7 @@ class TunersBench:
 
 
 def shipped() -> tuple[Path, ...]:
-    """The recorded spaces there are, by name."""
+    """The recorded spaces of the package, sorted by name."""
     return tuple(sorted((paths.builtin_dir("tuners") / "spaces").glob(f"*{recorded.SUFFIX}")))
 
 
@@ -66,11 +67,11 @@ def compare(
     jobs: int = 1,
     tell: Callable[[str], None] = lambda text: None,
 ) -> TunersBench:
-    """Each strategy on each space with each seed, until it tried a point within 1 % of the best.
+    """Runs each strategy on each space with each seed, until it tries a point within 1 % of the best speed.
 
-    The yardstick is always among them. A file that is no recorded space is left out with a line to `tell`. Raises the
-    last one's SpecError where no file is one, UsageError for an unknown strategy or one whose library is missing,
-    JobError for one that breaks its contract.
+    The yardstick is always included. A file that is not a recorded space is skipped with a line to `tell`; if all
+    are, the last file's SpecError is raised. Raises UsageError for an unknown strategy or one whose library is
+    missing, JobError for a strategy that breaks its contract.
     """
     names = tuple(dict.fromkeys((YARDSTICK, *tuners)))
     spaces = _readable(files, tell)
@@ -121,7 +122,7 @@ def _readable(files: Sequence[Path], tell: Callable[[str], None]) -> dict[Path, 
 
 
 def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tuple[int, ...]:
-    """How many trials a strategy took to come so near to the best; `MOST` where it took more or gave up."""
+    """For each nearness, the trials until a strategy reached it; `MOST` if it needed more or gave up."""
     space = _read(file)
     bars = [space.best / near for near in NEARNESS.values()]
     took: list[int] = []
@@ -134,7 +135,7 @@ def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tupl
 
 
 def asking(tuner: str, file: Path, plugins: tuple[Path, ...]) -> float:
-    """Milliseconds to ask for a trial and to tell it, on one thread, in the mean of trials 900 to 1,000."""
+    """Mean time of `ask` and `tell` in the TIMED trials, in milliseconds, on one thread."""
     first, last = TIMED
     each = [took for number, _, took in _searched(tuner, _read(file), plugins, 0, last) if number > first]
     return 1e3 * math.fsum(each) / max(1, len(each))
@@ -143,8 +144,10 @@ def asking(tuner: str, file: Path, plugins: tuple[Path, ...]) -> float:
 def _searched(
     tuner: str, space: RecordedSpace, plugins: tuple[Path, ...], seed: int, most: int
 ) -> Iterator[tuple[int, float | None, float]]:
-    """Trial by trial its number, its cost and the seconds of asking and telling. Raises JobError where a strategy asks
-    for a point twice, or for one that is not legal."""
+    """For each trial: its number, its cost, and the seconds that `ask` and `tell` took.
+
+    Raises JobError if a strategy asks for a point twice or for a point that is not legal.
+    """
     search = strategy.load(tuner, plugins).make(space.space, seed)
     seen = set()
     with threadpool_limits(1):
@@ -181,7 +184,7 @@ def _near(space: RecordedSpace) -> dict[str, int]:
 
 
 def _resampled(took: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Medians of as many seeds, drawn with replacement: a row a draw."""
+    """Medians of seeds drawn with replacement, as many as there are. Shape: [draw, nearness]."""
     drawn = rng.integers(0, len(took), (RESAMPLED, len(took)))
     return np.median(took[drawn], axis=1)
 
@@ -201,7 +204,7 @@ def _medians(took: Trials) -> dict[str, dict[str, Span]]:
 
 
 def _over(took: Trials, chance: Trials, hard: Mapping[str, Sequence[str]]) -> dict[str, Span | None]:
-    """How many times fewer trials than the yardstick, whose seeds are drawn again too."""
+    """By nearness: the yardstick's trials divided by the strategy's. The bootstrap draws the seeds of both."""
     rng = np.random.default_rng(1)
     out: dict[str, Span | None] = {}
     for at, (label, names) in enumerate(hard.items()):

@@ -1,4 +1,4 @@
-"""`verify`: the whole correctness grid of a finished library, on its target."""
+"""`verify`: checks a finished library on its target with the full grid of test calls."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def verify(
     jobs: int = 2,
     timed: Sequence[Problem] = (),
 ) -> Iterator[Verdict]:
-    """Judges a product's library on the whole grid: a verdict for each dtype and VLEN, then for each dtype and number
-    of threads. A verdict that failed comes like the others.
+    """Judges a library on the full grid. Yields, for each dtype, a verdict per VLEN, then one per number of threads.
 
-    timed: measured problems; the library is judged on them as it serves them, at the VLENs they were measured at.
-    Raises UsageError and JobError where the library is none of a product, or does not load.
+    A failed verdict is yielded like a passed one.
+    timed: measured problems; the library is also judged on them, with its own dispatch, at the VLENs of measurements
+    Raises UsageError if a file cannot be read, JobError if the library is unsafe to load or does not load.
     """
     found.require_fit()
     judge = _Judge(found, target, seed)
@@ -58,8 +58,10 @@ def verify(
 
 
 def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = ()) -> Iterator[Verdict]:
-    """The quick grid of a product whose kernels were judged before, as the library chooses, and of `timed`: a verdict
-    for each dtype and VLEN. Raises as `verify`."""
+    """Judges a product whose kernels passed before, on the quick grid and on `timed`, with the library's own dispatch.
+
+    Yields a verdict for each dtype and VLEN. Raises what `verify` raises.
+    """
     found.require_fit()
     judge, problems = _Judge(found, target, seed), tuple(timed)
     for dtype in found.dtypes:
@@ -68,8 +70,10 @@ def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = 
 
 
 def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResult, ...]:
-    """The negative controls of a product's operator on its target. Raises JobError when the judge is broken, and what
-    `verify` raises."""
+    """Runs the negative controls of a product's operator on its target.
+
+    Raises JobError if verification gives a wrong verdict on a control, and what `verify` raises.
+    """
     found.require_fit()
     return controls.ControlRun(found.operator, found.platform, target.runner, seed).run(found.dtypes)
 
@@ -85,8 +89,10 @@ class _Judge:
         return Answers(self.opened.operator.reference)
 
     def whole(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Verdict:
-        """The full grid around the first variant's tile, past every variant's blocks; each variant's quick grid and the
-        edges of its tile too; what is timed."""
+        """Judges the full grid around the first variant's tile, with sizes beyond every variant's blocks.
+
+        Each variant is also judged on its quick grid and on the edges of its tile, and the library on `timed`.
+        """
         reference = self.opened.operator.reference
         variants = self._variants(dtype)
         blocking = {name: max(int(v[name]) for v in self._blockings(dtype)) for name in self._block_names()}
@@ -109,7 +115,7 @@ class _Judge:
         return dataclasses.replace(verdict, dtype=dtype)
 
     def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:
-        """A quick grid around the first variant's tile, then what is timed."""
+        """Judges the quick grid around the first variant's tile, then `timed`."""
         reference = self.opened.operator.reference
         tile = self._tile(self._variants(dtype)[0], dtype, vlen)
         cases = [*reference.quick_grid(dtype, tile, self.seed.stream(0, vlen))]
@@ -118,7 +124,7 @@ class _Judge:
         return dataclasses.replace(verdict, dtype=dtype)
 
     def threads(self, dtype: str, counts: Sequence[int]) -> list[Verdict]:
-        """Large products with several threads, at the first VLEN."""
+        """Judges large problems with several threads, at the first VLEN."""
         vlen = self.target.verify_vlens[0]
         tile = self._tile(self._variants(dtype)[0], dtype, vlen)
         cases = self.opened.operator.reference.thread_grid(dtype, tile, self.seed.stream(8, vlen))
