@@ -1,4 +1,4 @@
-"""`platforms`, `primitives`, `operators`, `tuners`: list, show, check."""
+"""`platforms`, `primitives`, `operators`, `tuners`: commands that list, show and check them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _Name = Annotated[str, Option(positional=True, metavar="NAME")]
 
 @dataclass(frozen=True)
 class Catalog:
-    """A group of commands: what it lists, how one is loaded, shown (as a record, as text) and checked."""
+    """A group of commands for one kind of entry, such as platforms."""
 
     name: str
     help: str
-    folder: str
-    example: str
-    load: Callable[[str, tuple[Path, ...]], Any]
-    record: Callable[[Any], Any]
-    show: Callable[[Any], Iterable[str]]
-    check: Callable[..., Iterable[Any]]  # of one, with `runner` and `plugins`
+    folder: str  # contains the entries
+    example: str  # name of an entry, for the help texts
+    load: Callable[[str, tuple[Path, ...]], Any]  # (name, plug-in folders) -> entry
+    record: Callable[[Any], Any]  # entry -> value for `show --format json`
+    show: Callable[[Any], Iterable[str]]  # entry -> lines of text
+    check: Callable[..., Iterable[Any]]  # (entry, runner=, plugins=) -> findings
     check_help: str
 
 
 def group_of(kind: Catalog) -> click.Group:
-    """`list`, `show` and `check`, and what the kind has beside."""
+    """The commands `list`, `show` and `check`, with `probe` for platforms and `bench` for tuners."""
     say = f"{kind.name} list", f"{kind.name} show {kind.example}", f"{kind.name} check {kind.example}"
     group = click.Group(kind.name, help=kind.help, epilog=examples(*say))
 
@@ -53,7 +53,7 @@ def group_of(kind: Catalog) -> click.Group:
         for name in catalog.names(kind.folder, plugins):
             try:
                 found[name] = kind.load(name, plugins).description
-            except SpecError as error:  # the others are there all the same
+            except SpecError as error:  # the other entries are listed all the same
                 broken.append(error)
         if format_ == "json":
             screen.echo_json([{"name": name, "description": text} for name, text in found.items()])

@@ -1,4 +1,4 @@
-"""Commands from functions: a parameter's annotation is its option, its default what holds without it."""
+"""Makes commands from functions: a parameter's annotation describes its option; its default is the option's default."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ NewSeed = Annotated[
 
 
 class _Read(click.ParamType[Any]):
-    """A text that `read` makes a value of, or raises ValueError with what is wrong."""
+    """A parameter type: `read` converts the text, or raises ValueError with a message for the user."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name, self._read = name, read
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
-            return value  # the default
+            return value  # a default is no text
         try:
             return self._read(value.strip())
         except ValueError as error:
@@ -72,7 +72,10 @@ class _Read(click.ParamType[Any]):
 
 
 def command(*lines: str, name: str | None = None, help: str = "") -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function a command. lines: examples, as they are typed; help: in place of the docstring."""
+    """Makes a function a command.
+
+    lines: examples of command lines, without `tensorop`; help: help text; empty: the function's docstring
+    """
 
     def made(function: Callable[..., None]) -> click.Command:
         hints = get_type_hints(function, include_extras=True)
@@ -89,7 +92,7 @@ def command(*lines: str, name: str | None = None, help: str = "") -> Callable[[C
 def parameter(
     name: str, hint: Any, default: Any, option: Option, more: str = "", hidden: bool = False
 ) -> click.Parameter:
-    """What click makes an option of. hint: its type; more: goes on with its help."""
+    """The click parameter for an option. hint: its type; more: text appended to its help."""
     types = {hint, *get_args(hint)}
     kind: Any = option.kind or next((one for one in (bool, int, Path) if one in types), str)
     if option.choices:
@@ -121,13 +124,13 @@ def parameter(
 
 
 def is_given(name: str) -> bool:
-    """Whether the command line has this option of the command that runs."""
+    """True if the command line has this option of the running command."""
     source = click.get_current_context().get_parameter_source(name)
     return source not in (None, click.core.ParameterSource.DEFAULT)
 
 
 def refuse_given(where: str, options: Mapping[str, str]) -> None:
-    """Raises UsageError where one of the options is given, which have no effect there; by click's names for them."""
+    """Raises UsageError if the command line has an option without effect. options: click's name -> spelling."""
     useless = [option for name, option in options.items() if is_given(name)]
     if useless:
         verb = "have" if len(useless) > 1 else "has"
@@ -135,5 +138,5 @@ def refuse_given(where: str, options: Mapping[str, str]) -> None:
 
 
 def examples(*lines: str) -> str:
-    """A help text's end: command lines as they are typed."""
+    """The end of a help text: examples of command lines."""
     return "\b\nExamples:\n" + "\n".join(f"  tensorop {line}" for line in lines)

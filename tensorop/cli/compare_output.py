@@ -1,4 +1,4 @@
-"""`bench --compare`: what is asked of an older comparison, and both side by side."""
+"""`bench --compare`: reads shapes and layout of an older comparison, and shows both comparisons in a table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ _STYLES = {IMPROVED: "green", SAME: "", WORSE: "bold red"}
 
 
 def shapes(old: Bench) -> tuple[tuple[int, ...], ...]:
-    """Those of the older comparison, each once."""
+    """The shapes of the older comparison, each once."""
     return tuple(dict.fromkeys(tuple(row.dims.values()) for row in old.rows))
 
 
 def layout(old: Bench, origin: str, operator: Operator) -> int:
-    """The number of the layout that the older comparison is of. Raises UsageError when it is of several or of none
-    there is."""
+    """The number of the older comparison's layout.
+
+    Raises UsageError if the comparison has another operator, several layouts or an unknown one.
+    """
     numbers = {problems.written(layout): number for number, layout in enumerate(operator.layouts)}
     found = {row.layout for row in old.rows}
     others = {row.op for row in old.rows} - {operator.name}
@@ -41,7 +43,7 @@ def layout(old: Bench, origin: str, operator: Operator) -> int:
 
 
 def show(found: Comparison) -> None:
-    """A row a place; below it the counts and what decided."""
+    """Shows one row per place, then the counts and the rule for a change."""
     vlens = any(change.place.vlen for change in found.changes)
     places = ("shape", "dtype", "layout", *(["VLEN"] if vlens else []))
     table = tables.table(f"{found.platform}, {found.unit}: this run (new) and {found.old} (old)", places)

@@ -1,4 +1,4 @@
-"""Ctrl-C and other wishes to end: heard at once, whatever the main thread is doing, and never by our children."""
+"""Handles Ctrl-C and other stop signals at once, even if the main thread is busy. Child processes never get them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from tensorop.process import children
 from tensorop.process.stopping import StopRequest, interrupt
 
 INTERRUPTED = 130  # exit status
-PATIENCE_S = 5.0  # for the main thread to end in good order
+PATIENCE_S = 5.0  # time for the main thread to clean up after a stop signal
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class CtrlC:
-    """While it lasts, signals are answered here.
+    """Handles stop signals inside a `with` block.
 
-    The first SIGINT goes to `stop`, where there is one: what it says is said. Any further one, and SIGTERM or SIGHUP,
-    kills every child and raises KeyboardInterrupt in the main thread; where that does not come to an end soon, the
-    process ends all the same. say: shows a line, from any thread; at_last: puts the screen right before that.
+    The first SIGINT asks `stop`, if given, to end early, and shows its message. A further SIGINT, SIGTERM or SIGHUP
+    kills every child and raises KeyboardInterrupt in the main thread. If the main thread does not end within
+    PATIENCE_S, the process exits.
+
+    say: shows a line; called from any thread
+    at_last: restores the screen before that exit
     """
 
     def __init__(
@@ -37,12 +40,12 @@ class CtrlC:
 
     def __enter__(self) -> CtrlC:
         if threading.current_thread() is not threading.main_thread():
-            return self  # signals are the main thread's
+            return self  # only the main thread may set signal handlers
         self._pipe = os.pipe()
         os.set_blocking(self._pipe[1], False)
         self._fd_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         for number in _HEARD:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # a shell's background job hears no Ctrl-C
+            if signal.getsignal(number) is not signal.SIG_IGN:  # a shell ignores SIGINT for background jobs
                 self._before[number] = signal.signal(number, self._in_main_thread)
         threading.Thread(target=self._listen, args=(self._pipe[0],), name="ctrl-c", daemon=True).start()
         return self

@@ -1,4 +1,4 @@
-"""Where the command starts: says so at once, for what it needs takes a moment to load."""
+"""The start of the command: shows a line at once, since its imports take a moment."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 
 
 def main() -> None:
-    """Shows a sign of life at a terminal, then is `tensorop.cli.main.main`."""
+    """Shows `starting` on a terminal while modules load, then calls `tensorop.cli.main.main`."""
     seen = sys.stderr.isatty()
     try:
         if seen:
             sys.stderr.write(f"tensorop {' '.join(word for word in sys.argv[1:2] if word.isprintable())}: starting")
             sys.stderr.flush()
-        from tensorop.cli import main as command  # most of what takes its time
+        from tensorop.cli import main as command  # most of the start-up time
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""`judge`: one kernel template or C file, judged as a candidate is."""
+"""`judge`: checks and measures one kernel template or C file like a candidate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bench`, `judge`, `verify`, `inspect`, `report`, `doctor`: what looks at a library, a file or this machine."""
+"""`bench`, `judge`, `verify`, `inspect`, `report`, `doctor`: commands for a library, a kernel file or this machine."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def _number(text: str) -> float:
 
 
 def _ratio(text: str) -> float:
-    """A finite number from 0 on."""
+    """A finite number, at least 0. Raises ValueError for other text."""
     if not 0 <= (ratio := _number(text)) < math.inf:
         raise ValueError(f"expected a ratio from 0 on, such as 0.95; got {text!r}")
     return ratio
 
 
 def _share(text: str) -> float:
-    """`3%` as 0.03."""
+    """The share that a text such as `3%` stands for: 0.03. Raises ValueError for other text."""
     share = _number(text.removesuffix("%")) / 100
     if not text.endswith("%") or not 0 <= share < 1:
         raise ValueError(f"expected a percentage from 0% to below 100%, such as 3%; got {text!r}")
@@ -69,7 +69,7 @@ def _share(text: str) -> float:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    """`1,2,4` as numbers, each once."""
+    """The numbers in a text such as `1,2,4`, each once. Raises ValueError for other text."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and 1 <= int(word) <= _MOST_THREADS for word in words):
         raise ValueError(f"expected thread counts from 1 to {_MOST_THREADS}, such as 1,2,4; got {text!r}")
@@ -77,7 +77,10 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
-    """What measures and judges libraries of a target that takes no figures itself; None where all targets do."""
+    """The kits' commands if a library's target does not measure itself; None if all targets do.
+
+    purpose: the command that needs them, for the error
+    """
     return subpackages.require("kits", "commands", purpose) if any(found.by_kit for found in each) else None
 
 
@@ -231,7 +234,7 @@ def bench(
 
 
 def _line(row: Row) -> Text:
-    """A row in the moment it comes: its ratios at each VLEN."""
+    """A finished row as a progress line: its ratios at each VLEN."""
     ratios: dict[str, list[str]] = {}
     for at in row.measured.values():
         for name, ratio in at.ratios.items():
@@ -241,7 +244,7 @@ def _line(row: Row) -> Text:
 
 
 def _below(results: Sequence[Bench], least: float) -> Iterator[str]:
-    """What `--fail-below` finds."""
+    """Messages for ratios below `least`, and for a comparison without ratios."""
     for one in (low for comparison in results for low in comparison.below(least)):
         yield f"below {least:g}: {one} has the ratio {one.ratio.value:.3f} to {one.baseline}"
     if any(next(comparison.everything(), None) is None for comparison in results):
@@ -251,7 +254,7 @@ def _below(results: Sequence[Bench], least: float) -> Iterator[str]:
 def _as_then(
     old: Bench, origin: str, found: Opened, target: Target, now: benching.BenchRequest
 ) -> benching.BenchRequest:
-    """What an older result is compared with: what was not asked for now is as it was then."""
+    """`now` with the older result's threads, shapes, layout and dtypes, except those that the user gave."""
     threads = now.threads if is_given("threads") else old.threads
     version = (target.assumed.name, target.assumed.version) if target.assumed else None
     comparing.check(old, origin, found.platform.name, target.speed, version, threads)

@@ -1,4 +1,4 @@
-"""The command line: `tensorop <operator>` makes a library, the other commands look at one or at the tool itself."""
+"""The command line: `tensorop <operator>` makes a library; the other commands inspect a library or the tool."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tensorop.specs import catalog
 
 
 class Commands(click.Group):
-    """The fixed commands, and one more for each operator found in a plug-in folder."""
+    """The fixed commands, and one command for each operator, plug-in folders included."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*catalog.names("templates"), *super().list_commands(ctx)]
@@ -47,7 +47,7 @@ class Commands(click.Group):
 
 
 def _plugins_in(argv: list[str]) -> tuple[Path, ...]:
-    """--plugins decides which operators exist, so it is looked for before the command is parsed."""
+    """The folders of --plugins. They define operators, and so commands, so they are read before click parses."""
     following = itertools.pairwise(argv)
     return tuple(Path(b) for a, b in following if a == "--plugins") + tuple(
         Path(a.partition("=")[2]) for a in argv if a.startswith("--plugins=")
@@ -75,17 +75,20 @@ for _catalog in catalog_commands.CATALOGS:
 
 
 def main() -> None:
-    """Entry point. Exit status: 0 done, 1 the job failed, 2 wrong usage, 3 stopped early with a verified product, 130
-    stopped without one."""
-    gc.freeze()  # what is loaded stays,
-    gc.set_threshold(50_000, 20, 100)  # and what lives as long as a job need not be gone through hundreds of times
+    """Entry point.
+
+    Exit status: 0 done, 1 the job failed, 2 wrong usage, 3 stopped early with a verified product, 130 stopped without
+    a product.
+    """
+    gc.freeze()  # loaded modules are never freed
+    gc.set_threshold(50_000, 20, 100)  # fewer passes over objects that live as long as a job
     logger = logging.getLogger("tensorop")
     logger.setLevel(logging.INFO)
     logger.handlers = [_Stderr()]
     try:
         with CtrlC(lambda text: screen.echo(text, err=True)):
             cli.main(standalone_mode=False)
-    except click.exceptions.Abort as abort:  # what click makes of Ctrl-C
+    except click.exceptions.Abort as abort:  # click turns Ctrl-C into this
         _interrupted(abort.__cause__)
     except click.ClickException as error:
         text = io.StringIO()
@@ -109,7 +112,7 @@ def main() -> None:
 
 
 class _Stderr(logging.Handler):
-    """What is shown beside a run's events: downloads before they begin."""
+    """Shows log messages, such as the start of a download, on stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         screen.echo(record.getMessage(), err=True)
@@ -117,7 +120,7 @@ class _Stderr(logging.Handler):
 
 def _interrupted(interrupt: BaseException | None) -> NoReturn:
     screen.echo(str(interrupt or "") or "interrupted", err=True)
-    if children.ending_for_good():  # threads may still be counting; nothing of theirs is wanted
+    if children.ending_for_good():  # exit without waiting for threads, whose results are not needed
         sys.stdout.flush()
         scratch.clear()
         os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`tensorop <operator>`: from a wish to a library, with its progress on the screen."""
+"""`tensorop <operator>`: tunes an operator and builds a library, with progress on the screen."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tensorop.cli.progress import follow
 from tensorop.model.job import Job
 from tensorop.specs import catalog, operators
 
-GROUPS = ("Target", "Search", "Output", "Language model", "Other")  # of options, as the help has them
-STOPPED_EARLY = 3  # exit status: the user stopped it, and there is a verified product
+GROUPS = ("Target", "Search", "Output", "Language model", "Other")  # headings of options in the help
+STOPPED_EARLY = 3  # exit status: the user stopped the run, and there is a verified product
 
 
 class GroupedCommand(click.Command):
-    """A command whose help has its options under headings. groups: the heading of each parameter."""
+    """A command whose help shows options under headings. groups: parameter -> heading."""
 
     def __init__(self, groups: Mapping[str, str], *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
@@ -38,8 +38,10 @@ class GroupedCommand(click.Command):
 
 
 def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> GroupedCommand:
-    """The command of one operator, whose options are those of a job. plugins: known before the command line is
-    parsed."""
+    """The command of one operator. Its options are those of a job.
+
+    plugins: plug-in folders, found before the command line is parsed
+    """
     operator = operators.load(name, plugins)
     example = operator.example
     more = {
@@ -49,7 +51,7 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> GroupedComman
         f" Example: --shapes {operator.usual},{example}.  [default: {operator.usual}]",
         "tuner": f" Tuners: {', '.join(catalog.names('tuners', plugins))}.",
     }
-    names = {option.name or of: of for of, (_, option) in Job.options().items()}  # click's of the job's
+    names = {option.name or of: of for of, (_, option) in Job.options().items()}  # click's name -> the job's name
     types, hidden = get_type_hints(Job), {"c_dtype"} if not operators.serves_devices(operator) else ()
     parameters = [
         parameter(option.name or of, types[field.name], option.default, option, more.get(of, ""), of in hidden)

@@ -1,4 +1,4 @@
-"""A run on the screen: a line that moves at a terminal, plain lines elsewhere, all on stderr."""
+"""Shows a run's progress on stderr: one changing line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tensorop.process.stopping import StopRequest
 from tensorop.search.arms import STRIKES
 from tensorop.search.loop import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 
-LINE_EVERY_S = 10.0  # without a terminal: one line in this many seconds
-WINDOW_S = 60.0  # how far back a search's latest gain reaches
+LINE_EVERY_S = 10.0  # without a terminal: least time between two lines of a search
+WINDOW_S = 60.0  # time over which a search's latest gain is computed
 
 
 def follow(job: Job) -> Done:
-    """Runs a job, shows it to its end and returns its result; raises what the run raises.
+    """Runs a job, shows its progress and returns its result. Raises the errors of the run.
 
-    The first Ctrl-C asks it to stop early, the second ends it.
+    The first Ctrl-C asks the run to stop early, the second one ends it.
     """
     console = screen.screen(stderr=True)
     view = _Bar(console) if console.is_terminal else _Lines(console)
@@ -37,7 +37,7 @@ def follow(job: Job) -> Done:
         while not isinstance(event, Done):
             try:
                 view.show(event)
-            except KeyboardInterrupt as interrupt:  # it is the run's to answer, wherever it struck
+            except KeyboardInterrupt as interrupt:  # the run handles it, even if it was raised here
                 event = events.throw(interrupt)
             else:
                 event = next(events)
@@ -45,7 +45,7 @@ def follow(job: Job) -> Done:
 
 
 class _View:
-    """What both forms keep count of: a permanent line for each part that begins and each stage that ended, in order."""
+    """The common part of both views: counts, and a permanent line for each part that begins and each finished stage."""
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         self.console = console
@@ -53,11 +53,11 @@ class _View:
         self.forget()
 
     def forget(self) -> None:
-        """A stage ended."""
-        self.failures: Counter[str] = Counter()
-        self.problems: Counter[int] = Counter()  # that trials of this stage were measured on
+        """Resets the counts after a stage."""
+        self.failures: Counter[str] = Counter()  # failed trials by kind
+        self.problems: Counter[int] = Counter()  # passed trials by the number of problems that they were measured on
         self.first: float | None = None  # cost of this stage's first kernel that passed
-        self.bests: list[tuple[float, float]] = []  # when this process's trials made the best so far, and its cost
+        self.bests: list[tuple[float, float]] = []  # (time, cost of the best) after each trial of this process
 
     def __enter__(self) -> _View:
         return self
@@ -83,7 +83,7 @@ class _View:
                 self.forget()
 
     def say(self, text: str) -> None:
-        """A line at once, from whichever thread."""
+        """Shows a line at once; called from any thread."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def phase(self, event: Phase) -> None:
@@ -93,8 +93,10 @@ class _View:
         raise NotImplementedError
 
     def summary(self, event: Trying, inner: TrialEnded | SearchEnded) -> str:
-        """`1.84x the first, 62% of peak, 23 trials, 2 failed, 31 s left; 23.4 ns/kflop by outer mr_vectors=1 ...`: what
-        a narrow terminal cuts off comes last."""
+        """A text such as `1.84x the first, 62% of peak, 23 trials, failed: 2 crash, 0:31 left; 23.4 ns/kflop by ...`.
+
+        The variant comes last, since a narrow terminal cuts off the end.
+        """
         parts = self.gains(event, inner, "the first")
         parts.append(f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}")
         if self.failures:
@@ -109,21 +111,24 @@ class _View:
         return ", ".join(parts) + best
 
     def fidelities(self) -> str:
-        """` (5 on 26 problems, 30 on 13)`; nothing where all were measured on the same."""
+        """A text such as ` (5 on 26 problems, 30 on 13)`; empty if all trials had the same number of problems."""
         counted = sorted(self.problems.items(), reverse=True)
         words = [f"{n} on {problems}{'' if i else ' problems'}" for i, (problems, n) in enumerate(counted) if n]
         return f" ({', '.join(words)})" if len(words) > 1 else ""
 
     def gains(self, event: Trying, inner: TrialEnded | SearchEnded, first: str = "first") -> list[str]:
-        """`1.84x first`, the stage's; `62% of peak`, what the core's multiply-adds alone would cost; `+3.1% in 60s`;
-        each where it is known."""
+        """The known ones of three texts.
+
+        `1.84x first`: speedup over the stage's first passed kernel; `62% of peak`: the share of the core's multiply-add
+        peak; `+3.1% in 60s`: the latest gain.
+        """
         cost = inner.best.score.cost if inner.best else None
         ratio = f"{self.first / cost:.2f}x {first}" if cost and self.first else ""
         of_bound = f"{event.bound / cost:.0%} of peak" if cost and event.bound else ""
         return [word for word in (ratio, of_bound, self.gain() if isinstance(inner, TrialEnded) else "") if word]
 
     def gain(self) -> str:
-        """`+3.1% in 60s`: how much better the best has become of late, or since the first that passed."""
+        """A text such as `+3.1% in 60s`: the speedup of the best in the last WINDOW_S, or since the first best."""
         if not self.bests:
             return ""
         now, (_, best) = self.now(), self.bests[-1]
@@ -148,7 +153,7 @@ def _given_up(event: GivenUp) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`0:07`, `2:31`, `1:02:03`."""
+    """Seconds as text: `0:07`, `2:31`, `1:02:03`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
@@ -168,7 +173,7 @@ class _Lines(_View):
 
 
 def _remark(event: object) -> str:
-    """What plain lines say of single trials: only what is out of the ordinary."""
+    """A plain line for an unusual event; empty for other events."""
     if isinstance(event, Lost):
         return f"{event.trial.variant}: {event.outcome.message}; retrying"
     if isinstance(event, Exhausted):
@@ -179,7 +184,7 @@ def _remark(event: object) -> str:
 
 
 class _Bar(_View):
-    """Below the permanent lines one that moves: what is under way, for how long, how long still, how good."""
+    """Shows a changing line below the permanent ones: the current part, time taken, time left, best result."""
 
     def __init__(self, console: Console, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(console, now)
@@ -195,7 +200,7 @@ class _Bar(_View):
         self.live.stop()
 
     def line(self) -> Text:
-        """Cut at the terminal's width."""
+        """The changing line; the terminal's width cuts it off."""
         now = self.now()
         parts = [self.name, clock(now - self.began)]
         if self.ends is not None:
@@ -205,7 +210,7 @@ class _Bar(_View):
     def under_way(self, name: str, seconds: float | None) -> None:
         self.name, self.text, self.began = name, "", self.now()
         self.ends = None if seconds is None else self.began + seconds
-        self.live.refresh()  # also of what is over before the next moment it would be drawn
+        self.live.refresh()  # shows also parts that are shorter than the refresh period
 
     def phase(self, event: Phase) -> None:
         self.under_way(event.name, event.seconds)

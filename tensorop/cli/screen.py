@@ -1,4 +1,4 @@
-"""The one way to the screen: texts of others are made printable on it."""
+"""All output to the screen goes through here. Control characters in texts are made printable."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
 
 
 def echo_json(value: Any, **how: Any) -> None:
-    """What `--format json` prints: one value, whose numbers are finite. how: as of json.dumps."""
+    """Prints one JSON value for `--format json`; its numbers must be finite. how: arguments of json.dumps."""
     echo(json.dumps(value, indent=2, allow_nan=False, **how))
 
 
 def answer(format_: str, record: object, show: Callable[[], object], *, ok: bool = True) -> None:
-    """The end of a command: its record as JSON, or shown; raises SystemExit where something is not as it must be."""
+    """Prints a command's result, as JSON or by `show`. Raises SystemExit(1) unless ok."""
     if format_ == "json":
         echo_json(record)
     else:
@@ -33,7 +33,7 @@ def answer(format_: str, record: object, show: Callable[[], object], *, ok: bool
 
 
 class Screen(Console):
-    """A rich console whose texts are printable; its own control codes and colours are not texts."""
+    """A rich console that makes texts printable. Its own control codes and colours stay."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

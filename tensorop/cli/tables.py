@@ -22,22 +22,22 @@ from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
-_WIDE_INTERVAL = 1.5  # upper over lower quartile of paired rounds
+_WIDE_INTERVAL = 1.5  # upper / lower quartile of paired rounds; above it a ratio is unsteady
 
 
 def console(stderr: bool = False) -> Console:
-    """Wide where nobody's terminal says how wide: tables in files and pipes are not folded."""
+    """A console. In files and pipes it is _WIDEST wide, so that tables are not folded."""
     found = screen.screen(stderr)
     return found if found.is_terminal else screen.screen(stderr, width=_WIDEST)
 
 
 def line(text: str, style: str = "") -> None:
-    """A line that is not folded."""
+    """Prints a line on stdout, without folding."""
     console().print(Text(text, style), soft_wrap=True)
 
 
 def table(title: str | None, names: Iterable[str], numbers: Iterable[str] = ()) -> Table:
-    """An empty table. numbers: names of columns that are set to the right, after the others."""
+    """An empty table. names: columns; numbers: further columns, aligned to the right."""
     made = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name in names:
         made.add_column(name)
@@ -47,7 +47,7 @@ def table(title: str | None, names: Iterable[str], numbers: Iterable[str] = ()) 
 
 
 def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
-    """The end of a run: the comparison, remarks, and where the library is. plugins: the folders that the user gave."""
+    """Shows the result of a run: comparison, remarks and paths. plugins: the user's plug-in folders."""
     if done.bench is not None:
         show_bench(done.bench)
     for note in done.notes:
@@ -55,7 +55,7 @@ def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
     if done.library is not None:
         line(f"library: {done.library}")
         report = done.out / "share/tensorop/report.html"
-        if report.is_file():  # a model's choice leaves no run to report
+        if report.is_file():  # a library chosen by a model has no report
             line(f"report: {report}")
         compare = paths.command("bench", done.out, plugins=plugins)
         aim = "--shapes SHAPE measures any other shape" if done.bench else "compares it with a baseline"
@@ -63,14 +63,14 @@ def show_result(done: Done, plugins: Sequence[Path] = ()) -> None:
 
 
 def show_bench(bench: Bench) -> None:
-    """A row a problem, a line a baseline below it."""
+    """Shows a comparison: a row for each problem, then the notes."""
     console().print(bench_table(bench))
     for note in bench_notes(bench):
         line(note)
 
 
 def show_scaling(found: Sequence[Bench]) -> None:
-    """What further threads add, in geometric mean; nothing where one number was measured."""
+    """Shows the geometric mean speedup of more threads over the first count; nothing for a single count."""
     if len(found) < 2:
         return
     first, *others = found
@@ -84,7 +84,7 @@ def show_scaling(found: Sequence[Bench]) -> None:
 
 
 def bench_table(bench: Bench) -> Table:
-    """ours in the bench's unit, then each baseline's ratio with its interval, at each VLEN by itself."""
+    """A comparison as a table: our speed in its unit, then each baseline's ratio and interval at each VLEN."""
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
     threads = str(bench.machine.get("device", threads))
     peaks = any(row.peak_share is not None for row in bench.rows)
@@ -133,7 +133,7 @@ def _mean(bench: Bench, name: str, vlen: int, dtype: str | None) -> tuple[Text, 
 
 
 def _means(bench: Bench, name: str) -> str:
-    """A baseline's geometric mean, at each VLEN by itself."""
+    """A baseline's geometric mean, one number for each VLEN."""
     if not bench.vlens:
         return f"{name} {bench.geomean()[name]:.2f}"
     means = {vlen: bench.geomean(vlen=vlen).get(name) for vlen in bench.vlens}
@@ -141,7 +141,7 @@ def _means(bench: Bench, name: str) -> str:
 
 
 def bench_notes(bench: Bench) -> list[str]:
-    """What the figures are, who served, what is absent."""
+    """Notes on a comparison: source of the figures, baseline builds, missing measurements."""
     lines = []
     if bench.model is not None:
         state = "calibrated" if bench.model["calibrated"] else "not calibrated on a board"
@@ -175,7 +175,7 @@ def bench_notes(bench: Bench) -> list[str]:
                 f"unsteady: the intervals of {wide} of {len(ratios)} ratios span more than a factor of "
                 f"{_WIDE_INTERVAL:g}; measure again on an idle machine"
             )
-        if bench.threads > 1 and machine["load"] > machine["cores"] + 0.5:  # the measured threads are part of it
+        if bench.threads > 1 and machine["load"] > machine["cores"] + 0.5:  # load includes the measured threads
             lines.append(
                 f"busy: {machine['load']:.1f} processes shared {machine['cores']} cores, which distorts the times of "
                 f"{bench.threads} threads; measure again on an idle machine"
@@ -205,7 +205,7 @@ def show_verdict(verdict: Verdict) -> None:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """`f32 VLEN 256, 1 thread: 812 cases passed, worst error 0.41 of its bound, seed ...`."""
+    """A text such as `f32 VLEN 256, 1 thread: 812 calls passed, largest error 41% of its bound, seed ...`."""
     width = f" VLEN {verdict.vlen}" if verdict.vlen else ""
     threads = f"{verdict.threads} thread" + ("s" if verdict.threads > 1 else "")
     head = f"{verdict.dtype}{width}, {threads}: "
@@ -217,7 +217,7 @@ def verdict_line(verdict: Verdict) -> str:
 
 
 def show_controls(results: Iterable[ControlResult]) -> None:
-    """One line: what was refused, what passed."""
+    """Shows one line: the rejected and the accepted controls."""
     found = list(results)
     refused = [r for r in found if not r.outcome.ok]
     names = ", ".join(dict.fromkeys(r.name for r in refused))
@@ -227,7 +227,7 @@ def show_controls(results: Iterable[ControlResult]) -> None:
 
 
 def show_health(health: Health) -> None:
-    """The doctor's table, then the self-test."""
+    """Shows the table of components, then the self-test."""
     pieces = table(None, ("", "component", "version", "used for", "how to get it"))
     for piece in health.pieces:
         bad = piece.status != "ok"
@@ -245,13 +245,13 @@ def show_health(health: Health) -> None:
 
 
 def show_card(card: Mapping[str, object], trees: bool = False) -> None:
-    """The provenance card for a reader: one fact a line, variants indented. trees: with the dispatch trees"""
+    """Shows a provenance card as text, one fact per line. trees: with the dispatch trees."""
     for text in card_lines(card, trees):
         line(text)
 
 
 def card_lines(card: Mapping[str, object], trees: bool) -> list[str]:
-    """See show_card. Keys that this version does not know are shown as JSON."""
+    """The lines of `show_card`. Keys that this version does not know are shown as JSON."""
     lines = []
     for key, value in card.items():
         if key == "dtypes" and isinstance(value, Mapping):
@@ -290,7 +290,7 @@ def _regret(tree: Tree) -> str:
 
 
 def _tree_lines(node: Leaf | Split, depth: int) -> list[str]:
-    """A dispatch tree, indented."""
+    """A dispatch tree as indented lines."""
     pad = "  " * depth
     if isinstance(node, Leaf):
         return [f"{pad}variant {node.variant}"]
@@ -309,6 +309,6 @@ def _plain(value: Any) -> str:
 
 
 def figure(value: float) -> str:
-    """Three significant digits without an exponent."""
+    """A number with three significant digits, without an exponent."""
     digits = 2 - math.floor(math.log10(abs(value))) if value else 0
     return f"{value:.{max(0, digits)}f}"

@@ -1,4 +1,4 @@
-"""`tuners bench`: search strategies compared on recorded spaces."""
+"""`tuners bench`: compares search strategies on recorded spaces."""
 
 from __future__ import annotations
 
