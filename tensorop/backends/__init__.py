@@ -1,4 +1,4 @@
-"""Backends found by name: `--runner NAME` or `NAME://ADDRESS`, a platform's `runner:` where nobody says."""
+"""Finds backends by name: `--runner NAME` or `NAME://ADDRESS`; without it, the platform's `runner:`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SWITCHES = ("side_by_side", "deterministic", "is_host", "confined", "simulated"
 
 
 def words(plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """What --runner takes."""
+    """The values of --runner."""
     known = (load(name, plugins) for name in catalog.names("backends", plugins))
     return tuple(f"{one.name}://{one.address}" if one.address else one.name for one in known)
 
 
 def load(name: str, plugins: tuple[Path, ...] = ()) -> type[Target]:
-    """The backend of a name. Raises UsageError when there is none, SpecError when its file breaks the contract."""
+    """The backend of a name. Raises UsageError for an unknown name, SpecError if its file breaks the contract."""
     return _read(catalog.find("backends", name, plugins))
 
 
 def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str]:
-    """The backend that a user's word names, and the address in it. Raises UsageError for a word that names none."""
+    """The backend and the address in a value of --runner. Raises UsageError for an invalid value."""
     name, slashes, address = word.partition("://")
     if name not in (*catalog.names("backends", plugins), *subpackages.BACKENDS):
         raise unknown_name("runner", word, words(plugins), f"backends/{name}")
@@ -43,13 +43,19 @@ def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str
 
 
 def start(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Runner:
-    """How processes start for a platform, by a user's word (None: the platform's own). Raises as `Target.start`."""
+    """The runner that starts processes for a platform. word: value of --runner; None: the platform's own.
+
+    Raises UsageError for an invalid value, and what `Target.start` raises.
+    """
     found, address = _fitting(platform, word, plugins)
     return found.start(platform, address)
 
 
 def reach(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Target:
-    """The target of a job, by a user's word (None: the platform's own). Raises as `Target.reach`."""
+    """The target of a job. word: value of --runner; None: the platform's own.
+
+    Raises UsageError for an invalid value, and what `Target.reach` raises.
+    """
     found, address = _fitting(platform, word, plugins)
     return found.reach(platform, address)
 

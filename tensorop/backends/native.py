@@ -1,4 +1,4 @@
-"""This machine, by its clock."""
+"""The native backend: runs on this machine and measures with its clock."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Backend(Clocked):
         return cls(boards.here(platform), runner)
 
     def described(self) -> Mapping[str, object]:
-        """bandwidth, read_bandwidth: bytes a nanosecond, to and from memory and from it alone."""
+        """The machine's record. bandwidth (copy) and read_bandwidth (read only) are in bytes per nanosecond."""
         found = {"bandwidth": machine.copy_bandwidth(), "read_bandwidth": machine.read_bandwidth()}
         return {**dataclasses.asdict(machine.record()), **found}
 

@@ -1,6 +1,6 @@
-"""Nowhere: each point has a cost and sometimes a failure, made of the point alone.
+"""The dry-run backend: computes a pretended cost, or a failure, from a point alone.
 
-For searches, journals and reports without a compiler or a target; what it returns is never shown as a measurement.
+It serves searches, journals and reports without a compiler or a target. Its costs are never shown as measurements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tensorop.target import Target
 
 
 def _unit(*words: object) -> float:
-    """A number in [0, 1) made of the words."""
+    """A number in [0, 1): a hash of the words."""
     digest = hashlib.sha256("\0".join(map(str, words)).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
@@ -42,10 +42,10 @@ class Nowhere(Runner):
 
 @dataclass(frozen=True)
 class Backend(Target):
-    """seed: another landscape; failing: the share of points that end as a crash or a wrong result."""
+    """The target of a dry run."""
 
-    seed: int = 0
-    failing: float = 0.03
+    seed: int = 0  # another seed gives other costs
+    failing: float = 0.03  # share of points that end as a crash or a wrong result
 
     name = "null"
     unit = shown = "pretended"
@@ -67,8 +67,11 @@ class Backend(Target):
         return {}
 
     def simulate(self, point: Point, problem: str, work: float = 1.0) -> tuple[Outcome, Samples | None]:
-        """The cost is a bowl in the logarithm of each numeric tunable around an optimum of its own, times `work`; a
-        tunable of words has a fixed price for each."""
+        """A pretended outcome and cost.
+
+        Each numeric tunable has an optimum; the cost grows with the square of the distance to it, in log2. Each value
+        of a tunable of words adds a fixed cost. The sum is multiplied by `work`.
+        """
         if _unit(self.seed, "fails", point.to_json()) < self.failing:
             kind = Kind.CRASH if _unit(self.seed, "how", point.to_json()) < 0.5 else Kind.WRONG
             return Outcome(kind, "verify", "pretended"), None

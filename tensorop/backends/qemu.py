@@ -1,4 +1,7 @@
-"""A core that is emulated: a board model counts its cycles, the same each time and however busy this machine is."""
+"""The emulator backend: a board model counts the cycles of an emulated core.
+
+The counts are the same in every run, and the load of this machine does not change them.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +24,16 @@ from tensorop.target import Answer, Assumed, Target
 
 @dataclass(frozen=True)
 class Backend(Target):
-    """model: of the board, whose cycles are counted."""
+    """An emulated core with a board model."""
 
     runner: Qemu
-    model: board.BoardModel = field(kw_only=True)
+    model: board.BoardModel = field(kw_only=True)  # counts the cycles
 
     name = "qemu"
     unit = modelled.UNIT
     speed = "flop/modelled-cycle"
     shown = "modelled cycles/kflop"
-    # A problem of a search takes about a second.
+    # With these budgets, a problem of a search takes about a second.
     budgets = Budgets(
         problem_flops=4e7,
         every_layout_flops=2e6,
@@ -85,20 +88,20 @@ class Backend(Target):
 
     @property
     def assumed(self) -> Assumed:
-        """record: caches are levels; indicative: dtype -> why its figures only indicate; alternatives: by name, what
-        the core then does."""
+        """The board model's name, version, assumed constants and alternatives, with a record for results."""
         model, platform = self.model, self.platform
         record = {
             "calibrated": model.calibrated,
-            "caches": list(platform.modelled_caches),
-            "not_modelled": list(platform.unmodelled_caches),
-            "indicative": dict(model.indicative),
+            "caches": list(platform.modelled_caches),  # levels
+            "not_modelled": list(platform.unmodelled_caches),  # levels
+            "indicative": dict(model.indicative),  # dtype -> why its figures are only indicative
+            # Name -> behaviour of the core under the alternative.
             "alternatives": {name: alternative.meaning for name, alternative in model.alternatives.items()},
         }
         return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), record)
 
     def bring(self, offline: bool | None) -> None:
-        with ThreadPoolExecutor(1) as pool:  # the rest mostly waits for the network
+        with ThreadPoolExecutor(1) as pool:  # builds during the downloads
             built = pool.submit(board_run.bring, self.model)
             super().bring(offline)
             built.result()

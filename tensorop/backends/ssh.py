@@ -1,4 +1,7 @@
-"""Boards reached by ssh, by their own clocks. Several of one kind take trials side by side, one on each at a time."""
+"""The ssh backend: runs on boards and measures with their clocks.
+
+Several identical boards run trials in parallel, one trial on each board at a time.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import ssh
 
-ALIKE = 1.05  # times the fastest board's figure: what another one's may be
-SIZES = (4096, 1 << 20)  # elements of the fixed kernel's calls: in level 1, and beyond most caches
+ALIKE = 1.05  # largest allowed ratio between the times of the slowest and the fastest board
+SIZES = (4096, 1 << 20)  # elements in the fixed kernel's calls: one fits into L1, one exceeds most caches
 
 
 class BoardPool:
-    """Boards, each of which one thread has at a time. One that is lost is left out while there are others."""
+    """Boards that threads share; one thread uses a board at a time. A lost board is removed unless it is the last."""
 
     def __init__(self, all_: Sequence[Backend]) -> None:
         self._free: queue.SimpleQueue[Backend] = queue.SimpleQueue()
@@ -50,10 +53,10 @@ class BoardPool:
 
 @dataclass(frozen=True)
 class Backend(Clocked):
-    """pool: of several boards; the first one alone does what is no trial."""
+    """A board, or several identical boards."""
 
-    runner: ssh.Ssh
-    pool: BoardPool | None = field(default=None, compare=False, repr=False)
+    runner: ssh.Ssh  # of the first board, which does all work but trials
+    pool: BoardPool | None = field(default=None, compare=False, repr=False)  # None: a single board
 
     name = "ssh"
     address = "host"
@@ -73,13 +76,16 @@ class Backend(Clocked):
 
     @classmethod
     def reach(cls, platform: Platform, address: str) -> Self:
-        """ssh://a,ssh://b are boards of one kind. Raises BoardError where they are not."""
+        """The target. address: one host, or several as in ssh://a,ssh://b.
+
+        Raises UsageError for a repeated or invalid host, BoardError if the boards are not identical.
+        """
         addresses = [one.strip().removeprefix("ssh://").rstrip("/") for one in address.split(",")]
         if twice := next((one for one in addresses if addresses.count(one) > 1), None):
             raise UsageError(
                 f"--runner lists ssh://{twice} twice", hint="list each board once; a board runs one trial at a time"
             )
-        for one in addresses:  # a word that names none is said before any is asked
+        for one in addresses:  # reports an invalid address before any board is contacted
             ssh.board(one)
         all_ = [cls(*cls.meet(platform, one)) for one in addresses]
         if len(all_) == 1:
@@ -105,14 +111,14 @@ class Backend(Clocked):
             yield dataclasses.replace(self, runner=board.runner, core=board.core, pool=None) if self.pool else self
 
     def paces(self) -> tuple[float, ...]:
-        """What a fixed kernel's calls cost. Raises JobError, BoardError."""
+        """The times of a fixed kernel's calls in nanoseconds, one for each of SIZES. Raises JobError, BoardError."""
         calls = [programs.sample_call(size) for size in SIZES]
         found = self.sample_costs(calls, f"{self.runner.host}: the kernel that boards are compared by")
         return tuple(samples.value for by_vlen in found for samples in by_vlen.values())
 
 
 def agree(names: Sequence[str], cores: Sequence[list[object]], paces: Sequence[Sequence[float]]) -> None:
-    """Raises BoardError where figures of these boards cannot be mixed. paces: of each, nanoseconds by size of call."""
+    """Raises BoardError if the boards are too different for one search. paces: times in ns, [board][size]."""
     hint = "use identical boards at a fixed clock (cpupower frequency-set -g performance), or one board"
     for (one, a), (other, b) in itertools.pairwise(zip(names, cores, strict=True)):
         if a != b:
