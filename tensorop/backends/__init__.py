@@ -45,7 +45,7 @@ def chosen(word: str, plugins: tuple[Path, ...] = ()) -> tuple[type[Target], str
 def start(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Runner:
     """The runner that starts processes for a platform. word: value of --runner; None: the platform's own.
 
-    Raises UsageError for an invalid value, and what `Target.start` raises.
+    Raises UsageError for an invalid value, and the errors of `Target.start`.
     """
     found, address = _fitting(platform, word, plugins)
     return found.start(platform, address)
@@ -54,7 +54,7 @@ def start(platform: Platform, word: str | None = None, plugins: tuple[Path, ...]
 def reach(platform: Platform, word: str | None = None, plugins: tuple[Path, ...] = ()) -> Target:
     """The target of a job. word: value of --runner; None: the platform's own.
 
-    Raises UsageError for an invalid value, and what `Target.reach` raises.
+    Raises UsageError for an invalid value, and the errors of `Target.reach`.
     """
     found, address = _fitting(platform, word, plugins)
     return found.reach(platform, address)

@@ -1,4 +1,4 @@
-"""The dry-run backend: computes a pretended cost, or a failure, from a point alone.
+"""The dry-run backend: computes a pretended cost, or a failure, from the point only.
 
 It serves searches, journals and reports without a compiler or a target. Its costs are never shown as measurements.
 """
@@ -70,7 +70,7 @@ class Backend(Target):
         """A pretended outcome and cost.
 
         Each numeric tunable has an optimum; the cost grows with the square of the distance to it, in log2. Each value
-        of a tunable of words adds a fixed cost. The sum is multiplied by `work`.
+        of a text tunable adds a fixed cost. The sum is multiplied by `work`.
         """
         if _unit(self.seed, "fails", point.to_json()) < self.failing:
             kind = Kind.CRASH if _unit(self.seed, "how", point.to_json()) < 0.5 else Kind.WRONG

@@ -101,7 +101,7 @@ class Backend(Target):
         return Assumed(model.name, model.version, list(model.unknowns()), list(model.alternatives), record)
 
     def bring(self, offline: bool | None) -> None:
-        with ThreadPoolExecutor(1) as pool:  # builds during the downloads
+        with ThreadPoolExecutor(1) as pool:  # builds the plug-ins during the downloads
             built = pool.submit(board_run.bring, self.model)
             super().bring(offline)
             built.result()

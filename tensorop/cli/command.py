@@ -64,7 +64,7 @@ class _Read(click.ParamType[Any]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
-            return value  # a default is no text
+            return value  # a default is not text
         try:
             return self._read(value.strip())
         except ValueError as error:

@@ -189,7 +189,7 @@ def execute(
 def complaints(run: PrimitiveRun, meanings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
     """(primitive, fault) for the first case of each primitive whose result differs from its meaning.
 
-    meanings: meanings that replace those of the named primitives, the only ones checked then; tests use wrong ones
+    meanings: replace the meanings of the named primitives, and only these are checked; tests pass wrong meanings
     """
     if run.end is not None and not run.answers:
         yield "lanes" if "elements" in run.end else run.cases[0].entry.primitive.name, run.end

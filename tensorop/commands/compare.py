@@ -31,7 +31,8 @@ class Place:
 class Speed(Span):
     """The library's speed, in the unit of its comparison.
 
-    The interval is that of the clock's rounds. Model counts repeat exactly, so their interval is the value.
+    With a clock, the interval comes from the quartiles of the rounds. Model counts repeat exactly, so their interval is
+    the value.
     """
 
     noisy: bool = False

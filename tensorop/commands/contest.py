@@ -1,6 +1,7 @@
 """A running comparison: the library, its baselines, the target, the processes that hold them, and the rows.
 
-Under a board model, each library is counted alone at each VLEN. With a clock, ours and a baseline are timed in turns.
+Under a board model, the calls of each library are counted separately at each VLEN. With a clock, our library and a
+baseline are timed in turns.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class Contest:
 
     @functools.cached_property
     def judged_by(self) -> str:
-        """A key of everything but the call that a verdict depends on: the hash of the operator's reference."""
+        """The hash of the operator's reference. A verdict depends on it and on the call, and on nothing else."""
         return hashlib.sha256((self.operator.folder / "reference.py").read_bytes()).hexdigest()
 
     def require(self, problem: Problem, judged: Outcome, vlen: int) -> None:

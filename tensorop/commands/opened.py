@@ -61,7 +61,7 @@ class Opened:
         return not self.backend.measures
 
     def require_fit(self) -> None:
-        """Raises what `loadable.require` raises; if the library is in a product, for all files of the product."""
+        """Raises the errors of `loadable.require`; checks all files of the product if the library is in one."""
         loadable.require(self.library, self.operator, self.backend.library_calls, whole=self.root is not None)
 
 

@@ -60,7 +60,7 @@ def verify(
 def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = ()) -> Iterator[Verdict]:
     """Judges a product whose kernels passed before, on the quick grid and on `timed`, with the library's own dispatch.
 
-    Yields a verdict for each dtype and VLEN. Raises what `verify` raises.
+    Yields a verdict for each dtype and VLEN. Raises the errors of `verify`.
     """
     found.require_fit()
     judge, problems = _Judge(found, target, seed), tuple(timed)
@@ -72,7 +72,7 @@ def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = 
 def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResult, ...]:
     """Runs the negative controls of a product's operator on its target.
 
-    Raises JobError if verification gives a wrong verdict on a control, and what `verify` raises.
+    Raises JobError if verification gives a wrong verdict on a control, and the errors of `verify`.
     """
     found.require_fit()
     return controls.ControlRun(found.operator, found.platform, target.runner, seed).run(found.dtypes)
