@@ -47,7 +47,7 @@ def parts(operator: Operator, dtypes: Sequence[str]) -> Iterator[Look]:
 def require_read(operator: Operator, platform: Platform, dtypes: Sequence[str], pretended: bool) -> None:
     """Raises SpecError for the first fault in the parts that a job reads.
 
-    pretended: True if the job builds nothing; then only the templates are checked
+    pretended: True if the job builds nothing; then only templates and their expressions are checked
     """
     for _, look in () if pretended else parts(operator, dtypes):
         look()

@@ -21,7 +21,7 @@ def report(folder: Path, *, plugins: tuple[Path, ...] = ()) -> tuple[Report, Pat
     """
     if not folder.exists():
         raise UsageError(f"{folder} does not exist", hint="build a product first: `tensorop <operator> --out DIR`")
-    from tensorop.report import page  # imports matplotlib, which doubles the start-up time of other commands
+    from tensorop.report import page  # imported here, since matplotlib would double the start-up time of other commands
 
     try:
         record = gather.gather(folder, plugin_record.reopened(folder / MANIFEST, plugins))
