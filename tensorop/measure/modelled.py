@@ -143,7 +143,7 @@ def _samples(regions: Sequence[board.RegionCounts], wanted: int, model: str) -> 
     if region.refused:
         share, words = 100 * region.unknown_share, ", ".join(region.unknown[:4])
         return Outcome(
-            Kind.NOISY, "measure", f"the board model knows {share:.1f} % of its vector instructions not: {words}"
+            Kind.NOISY, "measure", f"the board model does not know {share:.1f} % of its vector instructions: {words}"
         )
     low, high = region.interval
     counters = {"instructions": float(region.total), "lines": float(region.lines)}
