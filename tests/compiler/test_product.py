@@ -594,7 +594,7 @@ def test_a_product_for_another_machine_is_refused_by_name(prefix: Path, tmp_path
     shutil.copytree(prefix, tmp_path / "out", symlinks=True)
     path = tmp_path / "out/share/tensorop/manifest.json"
     path.write_text(path.read_text().replace('"arch": "x86_64"', '"arch": "riscv64"'))
-    with pytest.raises(UsageError, match="is for riscv64, this machine is x86_64"):
+    with pytest.raises(UsageError, match="is for riscv64, and this machine is x86_64"):
         tensorop.load(tmp_path / "out")
     with pytest.raises(UsageError, match="contains no product"):
         tensorop.load(tmp_path)
@@ -854,7 +854,7 @@ def test_a_library_is_loaded_by_its_file(prefix: Path, tmp_path: Path) -> None:
         tensorop.load(tmp_path / "nothing.so")
     foreign = tmp_path / "foreign.so"
     foreign.write_bytes(away.read_bytes().replace(b'"arch": "x86_64"', b'"arch": "sparc9"'))
-    with pytest.raises(UsageError, match="is for sparc9, this machine is x86_64"):
+    with pytest.raises(UsageError, match="is for sparc9, and this machine is x86_64"):
         tensorop.load(foreign)
 
 
