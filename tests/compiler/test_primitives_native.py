@@ -60,7 +60,7 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
     ("old", "new", "says"),
     [
         ("do { if ($vl) *($p) = ($v); } while (0)", "*($p) = ($v)", "store_tail stopped by signal"),  # past the end
-        ("*($p) = ($v)", "do { ($p)[-1] = 0; *($p) = ($v); } while (0)", "element -1 of p: 0.0"),  # before the start
+        ("*($p) = ($v)", "do { ($p)[-1] = 0; *($p) = ($v); } while (0)", "element -1 of p is 0.0"),  # before the start
         ("(($vl) ? *($p) : 0)", "*($p)", "load_tail stopped by signal"),  # reads past the end
         ("(($v) * ($s))", "(($v) * ($s) + 0)", "mul differs from its meaning"),  # differs at minus zero alone
         ("(($v) + ($w))", "(($v) + (undeclared))", "undeclared"),  # does not compile
