@@ -53,7 +53,7 @@ def test_once_in_the_search_ends_it_with_a_verified_product(tmp_path: Path) -> N
     said = ended.json()
     assert said["stopped_early"] is True
     assert said["bench"] is None
-    assert "best so far" in " ".join(said["notes"])
+    assert "best kernels so far" in " ".join(said["notes"])
     # a trial under way is no failure of its candidate
     assert {record["outcome"]["kind"] for record in events(tmp_path / "out", "finished")[before:]} <= {"ok"}
     assert below(tmp_path) == []
