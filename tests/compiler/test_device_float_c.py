@@ -118,7 +118,7 @@ def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
     of = device.read(opened.open_product(root))
-    with pytest.raises(UsageError, match="the library holds bf16_f32, f16_f32, not f32"):
+    with pytest.raises(UsageError, match="--dtype f32: the library supports bf16_f32, f16_f32"):
         export.export(of, root.parent / "none", KitRequest(((64, 48, 40),), dtypes=("f32",)))
     export.export(of, root.parent / "kit", KitRequest(((64, 48, 40),), dtypes=("f16",), layouts=("NN",)))
     there = {**os.environ, "LD_LIBRARY_PATH": str(root.parent), "CUBLASLT": "/none"}
