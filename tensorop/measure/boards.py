@@ -28,7 +28,7 @@ def meet(platform: Platform, runner: Ssh) -> tuple[Platform, Ssh, Core]:
     """
     quiet = facts.read(runner)
     if quiet.arch != platform.arch:
-        raise _not(platform, runner, f"a {quiet.arch} machine, not {platform.arch}")
+        raise _not(platform, runner, f"{quiet.arch}, not {platform.arch}")
     runner.prune()
     core = facts.read(runner, identify_program(platform.arch).path)
     processors = fitting(platform, core, runner)

@@ -215,7 +215,7 @@ def _cannot(folder: Path, error: OSError) -> errors.JobError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return errors.JobError(
             f"the disk is full: the product does not fit beside {folder}; what was there is unchanged",
-            hint="free some space and run the same command again; it goes on where it stopped",
+            hint="free disk space and run the same command again; it resumes",
         )
     return errors.JobError(
         f"cannot write the product to {folder}: {error.strerror or error} ({error.filename}); nothing there changed",

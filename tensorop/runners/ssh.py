@@ -39,8 +39,8 @@ _LOGIN = (
     ("Could not resolve", "no such host; check the name after ssh://"),
     ("Connection refused", "nothing listens there; is sshd running on it, is the port right?"),
     ("timed out", "it does not answer; is it switched on and in the same network?"),
-    ("No space left", "free some space on it, or remove its folder .cache/tensorop"),
-    ("Disk quota", "free some space on it, or remove its folder .cache/tensorop"),
+    ("No space left", "free disk space on it, or remove its folder .cache/tensorop"),
+    ("Disk quota", "free disk space on it, or remove its folder .cache/tensorop"),
     ("Read-only file system", "its home folder must be writable"),
 )
 

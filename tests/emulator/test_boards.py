@@ -48,7 +48,7 @@ def test_a_platform_for_many_lengths_takes_the_boards_own(board, runner):
     ("claim", "said"),
     [
         ({"vlen": 128}, "VLEN 128, not 256"),
-        ({"machine": "aarch64"}, "a aarch64 machine, not riscv64"),
+        ({"machine": "aarch64"}, "it is aarch64, not riscv64"),
         ({"cpuinfo": boards_here.CPUINFO.replace("_zba", "")}, "lacks zba"),
         ({"cpuinfo": boards_here.CPUINFO.replace("x60", "x100")}, "none of its cores matches"),
     ],
@@ -147,7 +147,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(board, runner, tmp_path):
     (board.root / "full").touch()
     with pytest.raises(BoardError, match="No space left on device") as caught:
         runner.place(kernels.program(kernels.AXPY, tmp_path, arch="riscv64"))
-    assert "free some space" in caught.value.hint
+    assert "free disk space" in caught.value.hint
     assert not list((board.root / "home").rglob("candidate*"))
 
 
