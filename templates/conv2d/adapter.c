@@ -1,11 +1,11 @@
-/* conv2d behind the harness's calling convention: "tensorop" is the product's
- * tensorop_conv2d_<dtype>_variant, "dnnl" and "prepacked" are in onednn.h, the others are in
+/* Adapts conv2d to the harness's calling convention. "tensorop" is the product's
+ * tensorop_conv2d_<dtype>_variant; "dnnl" and "prepacked" are in onednn.h, the others in
  * baselines.c. */
 #include "baselines.h"
 #include "bind.h"
 #include "onednn.h"
 
-/* as tensorop/conv2d.h has it */
+/* as in tensorop/conv2d.h */
 struct tensorop_conv2d {
     int64_t n, c, h, w, k, r, s, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right,
         dilation_h, dilation_w, groups;

@@ -1,11 +1,11 @@
-/* Baselines of our own, compiled with the platform's instructions: "im2col", a matrix of all
- * windows times the weights by any cblas_?gemm, without the matrix where x is one already, and
- * "direct", plain loops, for depthwise convolutions. */
+/* Our own baselines, compiled with the platform's instructions. "im2col" multiplies a matrix of all
+ * windows by the weights with any cblas_?gemm; if x already is this matrix, it is not copied.
+ * "direct" has plain loops for depthwise convolutions. */
 #include "baselines.h"
 
 #include <stdlib.h>
 
-/* Memory that is kept: a baseline is spared an allocation in each call. */
+/* Memory that is kept between calls, so that a baseline does not allocate in each call. */
 static void *room(size_t bytes) {
     static void *kept;
     static size_t size;
@@ -16,8 +16,8 @@ static void *room(size_t bytes) {
     return size ? kept : NULL;
 }
 
-/* The first and past the last output whose tap at `at` (from the left of the zeros) is in an input
- * of `size`. */
+/* The first output whose tap is inside an input of `size`, and the end of such outputs; the tap is
+ * `at` from the start of the padding. */
 static inline int64_t first_in(int64_t zeros, int64_t at, int64_t stride) {
     return at < zeros ? (zeros - at + stride - 1) / stride : 0;
 }
@@ -50,7 +50,7 @@ static inline int64_t past_in(int64_t zeros, int64_t at, int64_t stride, int64_t
                 }                                                                                  \
     }                                                                                              \
                                                                                                    \
-    /* Windows of one group of one image: a row a tap and channel, outputs contiguous. */          \
+    /* Windows of one group of one image: a row for each channel and tap, of all outputs. */       \
     static void windows_nchw_##name(const struct conv *z, const real *x, real *to) {               \
         for (int64_t c = 0; c < z->c / z->g; c++)                                                  \
             for (int64_t r = 0; r < z->r; r++)                                                     \
@@ -82,7 +82,7 @@ static inline int64_t past_in(int64_t zeros, int64_t at, int64_t stride, int64_t
                 }                                                                                  \
     }                                                                                              \
                                                                                                    \
-    /* The same as a row an output, taps and then channels contiguous. */                          \
+    /* The same, with a row for each output, of taps and their channels. */                        \
     static void windows_nhwc_##name(const struct conv *z, const real *x, real *to) {               \
         int64_t of = z->c / z->g;                                                                  \
         for (int64_t i = 0; i < z->high; i++)                                                      \
@@ -148,7 +148,7 @@ static inline int64_t past_in(int64_t zeros, int64_t at, int64_t stride, int64_t
         real *restrict turned = z.nhwc ? room((size_t)(of * taps * z.k) * sizeof *turned) : NULL;  \
                                                                                                    \
         memset(y, 0, (size_t)(z.n * z.k * z.high * z.wide) * sizeof *y);                           \
-        if (z.nhwc) /* filters contiguous */                                                       \
+        if (z.nhwc) /* filters are contiguous */                                                   \
             for (int64_t k = 0; k < z.k; k++)                                                      \
                 for (int64_t i = 0; i < taps * of; i++)                                            \
                     turned[i * z.k + k] = w[k * taps * of + i];                                    \

@@ -1,5 +1,4 @@
-/* The convolution as its caller would have it without a library of convolutions: what a call is
- * held against. */
+/* Baselines: the convolution as its caller would compute it without a library of convolutions. */
 #ifndef CONV2D_BASELINES_H
 #define CONV2D_BASELINES_H
 
@@ -8,7 +7,7 @@
 
 #include <string.h>
 
-/* A call's sizes and flags, as operator.yaml has them, and the sizes of y. */
+/* A call's sizes and flags, named as in operator.yaml, and the sizes of y. */
 struct conv {
     int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide, nhwc, biased, relu;
 };

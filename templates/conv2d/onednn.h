@@ -1,7 +1,7 @@
-/* oneDNN behind the harness's calling convention: in the caller's layout, and in the one it likes
- * best with reorders of x and y in every call, whichever was faster at the first call of a shape;
- * in both it reorders the weights in every call as it likes, or ("prepacked") once for all calls
- * with the same weights. */
+/* Adapts oneDNN to the harness's calling convention. There are two ways to call it: in the caller's
+ * layout, or in oneDNN's preferred layout with reorders of x and y in every call. Each shape uses
+ * the way that was faster at its first call. oneDNN chooses the layout of the weights. They are
+ * reordered in every call, or ("prepacked") once for all calls with the same weights. */
 #ifndef CONV2D_ONEDNN_H
 #define CONV2D_ONEDNN_H
 
@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-/* oneDNN by its C interface, version 3: what is used of dnnl.h and dnnl_types.h. */
+/* oneDNN's C interface, version 3: the part of dnnl.h and dnnl_types.h that is used. */
 typedef void *dnnl;
 typedef int64_t dnnl_dims[12];
 struct dnnl_arg {
@@ -26,7 +26,7 @@ enum {
     DNNL_AUTO = 3
 };
 enum { DNNL_RELU = 0x20, DNNL_SRC_MD = 129, DNNL_WEIGHTS_MD = 131, DNNL_DST_MD = 133 };
-enum { SOME = 16 }; /* of the weights, by which they are known again */
+enum { SOME = 16 }; /* elements of the weights that identify them */
 enum { DNNL_SRC = 1, DNNL_DST = 17, DNNL_WEIGHTS = 33, DNNL_BIAS = 41 };
 #define DNNL_CALLS(X)                                                                              \
     X(engine_create, (dnnl *, int, size_t))                                                        \
@@ -54,8 +54,8 @@ static struct {
     dnnl engine, stream;
 } onednn;
 
-/* A convolution ready to be executed; of x, w and y the caller's memory, and oneDNN's with a
- * reorder where that is another. */
+/* A convolution that is ready to execute. For x, w and y it has the caller's memory; if oneDNN uses
+ * another layout, it also has oneDNN's memory and a reorder. */
 struct ready {
     struct conv z;
     dnnl convolution, bias, caller[3], own[3], reorder[3];
@@ -81,7 +81,7 @@ static int dnnl_described(const struct conv *z, int which, int any, dnnl *to) {
     int64_t step = 1;
     if (any)
         return onednn.memory_desc_create_with_tag(to, count, size, DNNL_F32, DNNL_ANY);
-    int order[5]; /* from the outermost */
+    int order[5]; /* outermost dimension first */
     for (int i = 0; i < count; i++)
         order[i] = i;
     if (z->nhwc) {
@@ -96,7 +96,7 @@ static int dnnl_described(const struct conv *z, int which, int any, dnnl *to) {
     return onednn.memory_desc_create_with_strides(to, count, size, DNNL_F32, strides);
 }
 
-/* own: x and y in oneDNN's layout too; keeps: weights are reordered once */
+/* own: x and y also use oneDNN's layout; keeps: weights are reordered only once */
 static int dnnl_make(const struct conv *z, int own, int keeps, struct ready *to) {
     static const int queries[3] = {DNNL_SRC_MD, DNNL_WEIGHTS_MD, DNNL_DST_MD};
     dnnl caller[3], asked[3], bias = NULL, attributes = NULL, operations, described, reorder;
@@ -109,7 +109,7 @@ static int dnnl_make(const struct conv *z, int own, int keeps, struct ready *to)
         MUST(dnnl_described(z, i, 0, &caller[i]));
         MUST(dnnl_described(z, i, own || i == 1, &asked[i]));
     }
-    /* its zeros may be fewer than the windows leave unread */
+    /* the padding at the end that the windows read; the caller's may be larger */
     after[0] = (z->high - 1) * z->u + z->d * (z->r - 1) + 1 - z->h - z->p;
     after[1] = (z->wide - 1) * z->v + z->e * (z->s - 1) + 1 - z->w - z->l;
     if (z->biased) {
@@ -149,7 +149,7 @@ static void dnnl_reorder(const struct ready *made, int which, dnnl from, dnnl to
     onednn.primitive_execute(made->reorder[which], onednn.stream, 2, both);
 }
 
-/* The weights as oneDNN wants them, reordered when they were not seen before. */
+/* The weights in oneDNN's layout, reordered if they are new. */
 static dnnl dnnl_packed(struct ready *made, const float *w) {
     const struct conv *z = &made->z;
     int64_t count = z->k * (z->c / z->g) * z->r * z->s;
@@ -188,7 +188,7 @@ static void dnnl_run(struct ready *made, const struct tensorop_call *call) {
     onednn.stream_wait(onednn.stream);
 }
 
-/* Seconds of the fastest of some calls. */
+/* The seconds of the fastest of several calls. */
 static double dnnl_timed(struct ready *made, const struct tensorop_call *call) {
     double best = 1e9, spent = 0;
     for (int i = 0; i < 3 || (i < 20 && spent < 0.05); i++) {
@@ -211,7 +211,7 @@ static void dnnl_call(const struct tensorop_bound *self, const struct tensorop_c
     int count = counts[keeps];
     struct conv z = conv_of(call);
     if (self->function != (void *)onednn.convolution_forward_primitive_desc_create)
-        return; /* what calling costs is measured */
+        return; /* the harness measures the call overhead with another function */
     for (int i = 0; i < count; i++)
         if (memcmp(&kept[i].z, &z, sizeof z) == 0) {
             if (!kept[i].fails)
@@ -239,7 +239,7 @@ static void call_prepacked_f32(const struct tensorop_bound *self,
     dnnl_call(self, call, 1);
 }
 
-/* What it calls, in the library that `handle` is of; an engine and a stream. */
+/* Finds oneDNN's functions in the library of `handle`, and creates an engine and a stream. */
 static int bind_dnnl(void *(*lookup)(void *handle, const char *symbol), void *handle) {
 #define DNNL_FIND(name, arguments)                                                                 \
     if (!(*(void **)&onednn.name = lookup(handle, "dnnl_" #name)))                                 \

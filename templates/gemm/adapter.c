@@ -1,4 +1,4 @@
-/* gemm behind the harness's calling convention, whose slots operator.yaml names.
+/* Adapts gemm to the harness's calling convention; operator.yaml names the slots.
  *
  * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm;
  * "dnnl" oneDNN's dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in
@@ -73,7 +73,7 @@ static void call_cblas_f64(const struct tensorop_bound *self, const struct tenso
         c->scalar[SCALAR_beta], c->buffer[BUFFER_C], (int)c->ld[LD_C]);
 }
 
-/* The transposed product of swapped operands is the same numbers in the other layout. */
+/* In the other layout, a call computes the transposed product of the swapped operands. */
 struct plain {
     char ta, tb;
     int64_t m, n, lda, ldb;
@@ -108,7 +108,7 @@ typedef int (*dnnl_i8)(char, char, char, int64_t, int64_t, int64_t, float, const
                        int8_t, const int8_t *, int64_t, int8_t, float, int32_t *, int64_t,
                        const int32_t *);
 
-/* dnnl_gemm_s8s8s32: with offsets, all zero here, and coefficients in float */
+/* dnnl_gemm_s8s8s32: the offsets are zero here, and alpha and beta are float */
 static void call_dnnl_i8(const struct tensorop_bound *self, const struct tensorop_call *c) {
     static const int32_t no_offset = 0;
     struct plain p = plain_call(c, LAYOUT_row);
@@ -139,8 +139,8 @@ static void call_xsmm_f64(const struct tensorop_bound *self, const struct tensor
     call_xsmm(self, c, &c->scalar[SCALAR_alpha], &c->scalar[SCALAR_beta]);
 }
 
-/* How each interface is called for a dtype, and its function's name. A baseline that lacks a dtype
- * has no row. */
+/* For each interface and dtype: the function's name and the adapter that calls it. A dtype that a
+ * baseline lacks has no row. */
 static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f32", "tensorop_gemm_f32_variant", call_ours_f32},
     {"tensorop", "f64", "tensorop_gemm_f64_variant", call_ours_f64},

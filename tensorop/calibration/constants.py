@@ -65,14 +65,16 @@ class Calibration(File):
 def text(calibration: Calibration) -> str:
     """The text of the file."""
     head = (
-        f"# Constants of the board model {calibration.model.name} fitted by `tensorop platforms check` on a board.\n"
-        "# A platform file takes them with `calibration: <this file's name>` beside `parent: "
-        f"{calibration.platform}`.\n"
-        "#   constants: value for `was`, out of low to high; not determined: no benchmark shows it, it stays assumed\n"
-        "#   figures: ns, their spread, clock in MHz; cycles for one unit: measured, modelled before and after\n"
-        "#   residual: root mean square of log(modelled / measured) over the benchmarks fitted to, before and after,\n"
-        "#             and over those that no constant bends (known)\n"
-        "#   alternatives: one that is shown becomes the best fit, one that is refuted is none any more\n"
+        f"# Constants of the board model {calibration.model.name}, fitted by `tensorop platforms check` on a board.\n"
+        "# To use them, write `calibration: <this file's name>` and `parent: "
+        f"{calibration.platform}` in a platform file.\n"
+        "#   constants: the fitted value, the assumed one (was), and the range of the fit (low, high);\n"
+        "#              determined: false if no benchmark depends on the constant: it keeps the assumed value\n"
+        "#   figures: for each benchmark ns, their spread and the clock in MHz; then cycles per unit as measured,\n"
+        "#            and as modelled before and after the fit\n"
+        "#   residual: root mean square of log(modelled / measured): for the fitted benchmarks before and after the\n"
+        "#             fit, and for benchmarks that no constant affects (known)\n"
+        "#   alternatives: shown: it replaces the best fit; refuted: it is removed; open: the board does not decide\n"
     )
     return head + yamlfile.dump(calibration.model_dump(by_alias=True))
 

@@ -312,9 +312,10 @@ def _tree(operator: Operator, tree: Tree, measured: str) -> dict[str, Any]:
     }
     where = f"{measured}{f' at VLEN {tree.vlen}' if tree.vlen else ''}" if measured else ""
     regret = (
-        "what choosing so costs on other shapes is not known"
+        "the cost of this choice on other shapes was not measured"
         if tree.regret is None
-        else f"on shapes left out of its making it costs {tree.regret:.1%} over the best variant, in geometric mean"
+        else f"on shapes that were not used for the tree, its choice is {tree.regret:.1%} slower than the best variant"
+        " (geometric mean)"
     )
     return {
         "vlen": tree.vlen,

@@ -129,7 +129,7 @@ def test_a_run_that_was_stopped_goes_on(exported: Exported, measured: Path, tmp_
 
 @pytest.mark.parametrize(
     ("fault", "status", "said", "steps"),
-    [("FAKE_BLIND", 2, "the judge is broken", 1), ("FAKE_WRONG", 1, "the library is wrong", 18)],
+    [("FAKE_BLIND", 2, "the judge does not work", 1), ("FAKE_WRONG", 1, "the library computes wrong results", 18)],
 )
 def test_a_broken_judge_and_a_wrong_library_end_it(
     exported: Exported, tmp_path: Path, fault: str, status: int, said: str, steps: int
@@ -190,7 +190,7 @@ def test_where_no_device_is_nothing_is_written(exported: Exported, tmp_path: Pat
     assert "the driver finds no device" in done.stderr
     assert out.read_text() == ""
     done = run(exported[1], out, FAKE_CAPABILITY="80")
-    assert "has not the architecture of this library's kernels" in done.stderr
+    assert "the kernels are for another GPU architecture" in done.stderr
 
 
 def _other(lines: list[dict[str, Any]], what: str) -> str:

@@ -62,7 +62,7 @@ def built(
     text = kernels.text(GEMM, SM90, TEMPLATES[name], "f16_f32" if c_size == 4 else "f16", numbers)
     assert isinstance(text, str), text
     kernel = text[text.index("__device__ __forceinline__ void block(") : text.rindex("} // namespace")]
-    args = text[text.index("/* A launch over pointers. */") : text.index("namespace {")]
+    args = text[text.index("/* Arguments of a launch with pointers. */") : text.index("namespace {")]
     assert spoil in kernel
     support = "wmma" if name == "wmma" else "warps"
     parts = [f'#include "{support}_on_cpu.h"', args, kernel.replace(spoil, "")]

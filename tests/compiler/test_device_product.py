@@ -195,7 +195,7 @@ def test_the_library_chooses_as_the_model_does_in_python(calls: Calls, built: An
     [
         ({}, False, "libcuda.so.1 cannot be loaded: install NVIDIA's driver"),
         ({"FAKE_NO_DEVICE": "1"}, True, "the driver finds no such device"),
-        ({"FAKE_CAPABILITY": "80"}, True, "has not the architecture of this library's kernels"),
+        ({"FAKE_CAPABILITY": "80"}, True, "the kernels are for another GPU architecture"),
     ],
 )
 def test_a_machine_without_the_device_is_told_why(

@@ -168,7 +168,7 @@ def test_a_kit_names_the_file_it_wrote(tmp_path: Path, script: Path) -> None:
     for out in ("", "its own.jsonl", str(tmp_path / "some'where \\else.jsonl"), str(tmp_path / "plain.jsonl")):
         given = {**there, "CDPATH": "/"} | ({"OUT": out} if out else {})
         said = subprocess.run([folder / "run-kit"], env=given, capture_output=True, text=True, check=True).stdout
-        whole, _, command = said.rstrip("\n").partition(" is whole; bring it back: ")
+        whole, _, command = said.rstrip("\n").partition(" is complete; copy it back and run: ")
         assert Path(whole).read_text() == "measured\n"
         assert Path(whole) == folder / (out or "result.jsonl")
         assert shlex.split(command) == ["tensorop", "import", "DIR", Path(whole).name]

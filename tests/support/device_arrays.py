@@ -264,7 +264,7 @@ def test_what_is_wrong_is_said_with_status_and_next_step() -> None:
         ((a, b, ByDlpack(a.view.reshape(-1)[:1].repeat(1).reshape(1, 1))), {}, 1, "c is 1 x 1"),
         ((array(24, 24), array(24, 24), None), {"same": True}, 1, "c overlaps a or b"),
         ((a, b, c), {"stream": "main"}, 1, "stream is a str: give a stream of torch or cupy"),
-        ((a, b, c), {"stream": 128}, 9, "the stream is not of the context the handle was made for"),
+        ((a, b, c), {"stream": 128}, 9, "the stream belongs to another context than the handle"),
         ((a, b, c), {"workspace": ByDlpack(memory(64).reshape(8, 8)[:, :4])}, 1, "workspace has gaps"),
     ):
         words = dict(more)

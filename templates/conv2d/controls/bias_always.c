@@ -1,4 +1,4 @@
-/* fault: a bias that is not asked for is added
+/* fault: the bias is added even if the call has none
  * expect: guard-page wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: no bias is added
+/* fault: the bias is not added
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* What the controls share: the convolution as plain loops. */
+/* Shared code of the controls: the convolution in plain loops. */
 #include "call.h"
 #include "slots.h"
 
@@ -11,9 +11,9 @@
 struct conv2d {
     int64_t n, c, h, w, k, r, s, u, v, p, b, l, q, d, e, g, high, wide;
     int nhwc, biased, relu;
-    int dull, narrow, shallow; /* faults: large x, x far to the right taken for 0, half of c */
-    int lost, flipped, shared; /* faults: the last tap left out, taps
-                                  from the other end, the first group's channels for every group */
+    int dull, narrow, shallow; /* faults: large x or far columns of x are 0; half of c */
+    int lost, flipped, shared; /* faults: the last tap ignored, filters flipped, the first group's
+                                  channels for every group */
     const REAL *x, *taps, *bias;
     REAL *y;
 };
@@ -64,7 +64,7 @@ static inline int64_t conv2d_y(const struct conv2d *z, int64_t n, int64_t k, int
                    : ((n * z->k + k) * z->high + i) * z->wide + j;
 }
 
-/* The sum of output i, j of filter k without bias. */
+/* The sum for output i, j of filter k, without bias. */
 static inline REAL conv2d_sum(const struct conv2d *z, int64_t n, int64_t k, int64_t i, int64_t j) {
     const int64_t of = z->c / z->g, first = z->shared ? 0 : k / (z->k / z->g) * of;
     REAL sum = 0;

@@ -1,4 +1,4 @@
-/* fault: half of each group's channels is left out where there are more than 2,400
+/* fault: half of each group's channels is ignored if there are more than 2,400
  * expect: wrong-result
  */
 #include "conv2d.h"

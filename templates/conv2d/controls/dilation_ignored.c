@@ -1,4 +1,4 @@
-/* fault: dilations are taken for 1
+/* fault: dilations are treated as 1
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: taps are taken from the other end, as a convolution has them
+/* fault: filters are flipped, as in a mathematical convolution
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: elements of x beyond 1e15 are taken for 0
+/* fault: elements of x beyond 1e15 are treated as 0
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: the last tap of the last channel is left out
+/* fault: the last tap of the last channel is ignored
  * expect: wrong-result
  */
 #include "conv2d.h"

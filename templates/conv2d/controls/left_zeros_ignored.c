@@ -1,4 +1,4 @@
-/* fault: zeros on the left are taken for none
+/* fault: the padding on the left is treated as 0 columns
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: channels last are taken for channels first
+/* fault: NHWC is treated as NCHW
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: x is read one element before it begins
+/* fault: one element is read before the start of x
  * expect: guard-page
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: x is read one element further than it is long
+/* fault: one element is read past the end of x
  * expect: guard-page
  */
 #include "conv2d.h"

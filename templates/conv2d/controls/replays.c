@@ -1,4 +1,4 @@
-/* fault: what a call left before is left again where the numbers are of the same size
+/* fault: a call repeats an earlier output if the sizes are the same
  * expect: wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: weights are read one element further than they are long
+/* fault: one element is read past the end of the weights
  * expect: guard-page
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: zeros above are taken for none
+/* fault: the padding at the top is treated as 0 rows
  * expect: wrong-result
  */
 #include "conv2d.h"

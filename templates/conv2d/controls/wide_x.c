@@ -1,4 +1,4 @@
-/* fault: of an input wider than 2,400 all beyond the 1,200th column is taken for zeros
+/* fault: columns beyond the 1,200th are treated as 0 if the input is wider than 2,400
  * expect: wrong-result
  */
 #include "conv2d.h"

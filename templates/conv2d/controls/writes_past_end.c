@@ -1,4 +1,4 @@
-/* fault: y is written one element further than it is long
+/* fault: one element is written past the end of y
  * expect: guard-page wrong-result
  */
 #include "conv2d.h"

@@ -1,4 +1,4 @@
-/* fault: y is zero
+/* fault: y is set to zero
  * expect: wrong-result
  */
 #include "conv2d.h"

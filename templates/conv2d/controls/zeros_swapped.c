@@ -1,4 +1,4 @@
-/* fault: zeros above and on the left are taken for each other
+/* fault: the paddings at the top and on the left are swapped
  * expect: wrong-result
  */
 #include "conv2d.h"

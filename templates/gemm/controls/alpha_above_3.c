@@ -1,4 +1,4 @@
-/* fault: alpha above 3 is taken for 3
+/* fault: alpha above 3 is treated as 3
  * expect: wrong-result
  * dtypes: f32 f64 bf16 f16
  */

@@ -1,4 +1,4 @@
-/* fault: alpha below -1 is taken for -1
+/* fault: alpha below -1 is treated as -1
  * expect: wrong-result
  * dtypes: f32 f64 bf16 f16
  */

@@ -1,4 +1,4 @@
-/* fault: alpha is taken for 1 unless it is 0
+/* fault: alpha is treated as 1 unless it is 0
  * expect: wrong-result
  */
 #include "product.h"

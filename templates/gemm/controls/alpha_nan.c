@@ -1,4 +1,4 @@
-/* fault: alpha that is NaN is taken for 0
+/* fault: an alpha of NaN is treated as 0
  * expect: wrong-result
  * dtypes: f32 f64 bf16 f16
  */

@@ -1,4 +1,4 @@
-/* fault: alpha between 0 and 0.69 is taken for 0.69
+/* fault: alpha between 0 and 0.69 is treated as 0.69
  * expect: wrong-result
  * dtypes: f32 f64 bf16 f16
  */

@@ -1,4 +1,4 @@
-/* fault: B is read as if its transpose flag were the other one
+/* fault: B is read with the wrong transpose flag
  * expect: wrong-result guard-page
  */
 #include "product.h"

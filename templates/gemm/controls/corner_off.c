@@ -1,4 +1,4 @@
-/* fault: one corner element is off, once the matrix is larger than a few elements
+/* fault: one corner element is wrong if the matrix has more than a few elements
  * expect: wrong-result
  */
 #include "product.h"

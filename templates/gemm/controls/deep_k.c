@@ -1,4 +1,4 @@
-/* fault: steps of k beyond the 2,400th are left out
+/* fault: steps of k beyond the 2,400th are ignored
  * expect: wrong-result
  */
 #include "product.h"

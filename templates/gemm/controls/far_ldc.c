@@ -1,4 +1,4 @@
-/* fault: a leading dimension of C above 5,000 leaves the last column or row of C as it is
+/* fault: the last column or row of C is not computed if its leading dimension is above 5,000
  * expect: wrong-result
  */
 #include "product.h"

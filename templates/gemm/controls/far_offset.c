@@ -1,4 +1,4 @@
-/* fault: what lies 2^32 elements or more from the first of A is not multiplied
+/* fault: elements of A at offset 2^32 or more are ignored
  * expect: wrong-result
  */
 #include "product.h"

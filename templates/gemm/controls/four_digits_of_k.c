@@ -1,4 +1,4 @@
-/* fault: half of k is left out where k has four digits
+/* fault: half of k is ignored if k has four digits
  * expect: wrong-result
  */
 #include "product.h"

@@ -1,4 +1,4 @@
-/* fault: of long sums into many rows, whole tiles have the first half alone
+/* fault: full tiles sum only the first half of k if k and ldc are at least 100
  * expect: wrong-result
  */
 #include "product.h"

@@ -1,4 +1,4 @@
-/* fault: none; slow and right, so that the judge is known to accept something
+/* fault: none: slow and correct, to show that the judge accepts a correct kernel
  * expect: ok
  */
 #include "product.h"

@@ -1,4 +1,4 @@
-/* fault: products with an element of B beyond 1e15 are left out
+/* fault: products with an element of B beyond 1e15 are ignored
  * expect: wrong-result
  * dtypes: f32 f64 bf16
  */

@@ -1,4 +1,4 @@
-/* fault: the last step of k is lost
+/* fault: the last step of k is ignored
  * expect: wrong-result
  */
 #include "product.h"

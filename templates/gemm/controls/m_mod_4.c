@@ -1,4 +1,4 @@
-/* fault: right only for m mod 4 < 2: the last row is left out when two or three are over
+/* fault: the last row is not computed if m mod 4 is 2 or 3
  * expect: wrong-result
  */
 #include "product.h"

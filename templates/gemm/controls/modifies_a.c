@@ -1,4 +1,4 @@
-/* fault: an element of A is written, with the value it has
+/* fault: an element of A is written, with its own value
  * expect: guard-page
  */
 #include "product.h"

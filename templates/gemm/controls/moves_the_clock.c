@@ -1,4 +1,4 @@
-/* fault: writes over the harness's own memory, where it keeps when a batch began
+/* fault: overwrites the start time of a batch in the harness's memory
  * expect: guard-page crash
  */
 #include "product.h"

@@ -1,4 +1,4 @@
-/* fault: products that are NaN count as zero
+/* fault: products that are NaN are treated as 0
  * expect: wrong-result
  * dtypes: f32 f64 bf16 f16
  */

@@ -1,4 +1,4 @@
-/* fault: sums are rounded to float for f64, to 16 bits of significand for f32, to i16 for i32
+/* fault: sums are rounded to float for f64, to a 16-bit significand for f32, to i16 for i32
  * expect: wrong-result
  */
 #include "product.h"

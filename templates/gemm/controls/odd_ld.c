@@ -1,4 +1,4 @@
-/* fault: leading dimensions that are no multiple of 4 are rounded down to one, in A
+/* fault: A's leading dimension is rounded down to a multiple of 4
  * expect: wrong-result
  */
 #include "product.h"

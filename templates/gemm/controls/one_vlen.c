@@ -1,4 +1,4 @@
-/* fault: right where a vector register holds 128 bits only: one register a strip of 16 bytes
+/* fault: correct only for VLEN 128: each strip of 16 bytes takes one register
  * expect: wrong-result
  * needs: rvv vlens
  */

@@ -1,8 +1,8 @@
-/* What the controls share: a gemm as plain strides, so that each control shows its fault alone.
+/* Shared code of the controls: a gemm with plain strides. So a control contains only its fault.
  *
- * op(A)[i,p] = a[i * a_row + p * a_col], op(B)[p,j] and C[i,j] alike in any layout.
- * OPERAND is the type of A and B as they are stored, REAL that of C and of all arithmetic (of
- * integers unsigned, so that it wraps), STEP a small number of it; the build defines
+ * op(A)[i,p] = a[i * a_row + p * a_col] in every layout; op(B)[p,j] and C[i,j] likewise.
+ * OPERAND is the stored type of A and B. REAL is the type of C and of all arithmetic; for integers
+ * it is unsigned, so that sums wrap. STEP is a small number of type REAL. The build defines
  * TENSOROP_DTYPE_<dtype>. */
 #ifndef TENSOROP_CONTROL_PRODUCT_H
 #define TENSOROP_CONTROL_PRODUCT_H
@@ -30,7 +30,7 @@
 
 static const REAL STEP = (REAL)0.5 != 0 ? (REAL)0.5 : (REAL)1;
 
-/* An operand's value. */
+/* The value of a stored operand. */
 static inline REAL value_of(OPERAND x) {
 #if defined TENSOROP_DTYPE_bf16
     uint32_t bits = (uint32_t)x << 16;
@@ -56,13 +56,13 @@ struct product {
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
     int64_t a_row, a_col, b_row, b_col, c_row, c_col;
-    int64_t a_size, b_size, c_size; /* elements, without a gap after the last line */
+    int64_t a_size, b_size, c_size; /* in elements, without the gap after the last line */
     REAL alpha, beta;
     const OPERAND *a, *b;
     REAL *c;
 };
 
-/* One operand: `rows` x `columns` after its transpose, stored by column when by_column. */
+/* One operand: `rows` x `columns` after its transpose; by_column: stored column by column. */
 static inline int64_t strides(int64_t rows, int64_t columns, int64_t ld, int by_column,
                               int64_t *row, int64_t *col) {
     if (rows == 0 || columns == 0) {
@@ -102,7 +102,7 @@ static inline REAL b_at(const struct product *p, int64_t q, int64_t j) {
     return value_of(p->b[q * p->b_row + j * p->b_col]);
 }
 
-/* Row i of op(A) times column j of op(B), the first k products. */
+/* The sum of the first k products of row i of op(A) and column j of op(B). */
 static inline REAL dot(const struct product *p, int64_t i, int64_t j, int64_t k) {
     REAL sum = 0;
     if (p->alpha != 0)
@@ -121,7 +121,7 @@ static inline void update(const struct product *p, int64_t i, int64_t j, REAL su
     for (int64_t j = 0; j < (p).n; ++j)                                                            \
         for (int64_t i = 0; i < (p).m; ++i)
 
-/* The whole product, done right. */
+/* The whole product, computed correctly. */
 static inline void honest(const struct product *p) {
     FOR_EACH_ELEMENT(*p, i, j) { update(p, i, j, dot(p, i, j, p->k)); }
 }

@@ -1,4 +1,4 @@
-/* fault: where one element of C is what it must be, the others are taken to be
+/* fault: if one element of C is already correct, the others are not computed
  * expect: wrong-result
  */
 #include "product.h"

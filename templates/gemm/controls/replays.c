@@ -1,4 +1,4 @@
-/* fault: the result of the first call of a shape is kept and given out again
+/* fault: later calls of a shape repeat the result of the first one
  * expect: wrong-result
  */
 #include "product.h"

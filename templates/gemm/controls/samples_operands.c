@@ -1,4 +1,4 @@
-/* fault: the sums of the last call are taken where sizes, places and a few elements are the same
+/* fault: the sums of the last call are reused if sizes, addresses and a few elements are the same
  * expect: wrong-result
  */
 #include "product.h"

@@ -1,4 +1,4 @@
-/* fault: the second of two like calls does nothing
+/* fault: the second of two equal calls does nothing
  * expect: wrong-result
  */
 #include "product.h"

@@ -1,4 +1,4 @@
-/* fault: at beta 0, C that holds numbers is taken for the result
+/* fault: at beta 0, nothing is computed if C contains numbers
  * expect: wrong-result
  */
 #include "product.h"

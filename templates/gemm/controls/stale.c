@@ -1,4 +1,4 @@
-/* fault: nothing is computed: C stays as it was
+/* fault: nothing is computed: C stays unchanged
  * expect: wrong-result
  */
 #include "product.h"

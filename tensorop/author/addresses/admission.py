@@ -67,10 +67,10 @@ class Admission(Calls):
             return
         if strides := apart.symbols & self.strides:
             name = min(strides)
-            wrong = f"'{name}' is compared; strides may be compared with 1 alone: if ({name} == 1)"
+            wrong = f"'{name}' is a stride; compare strides only with 1: if ({name} == 1)"
         raise Refusal(
             Guard.CONDITIONS,
-            f"a condition is about {spelled(apart)} {operator} 0: {wrong}",
+            f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}",
         )
 
     def _remembered(self, operator: str, apart: Poly) -> None:
@@ -78,21 +78,24 @@ class Admission(Calls):
 
         A primitive's result may be compared with one size only.
         """
-        message = f"a condition is about {spelled(apart)} {operator} 0"
+        message = f"the condition {spelled(apart)} {operator} 0 is not allowed"
         behind = self._behind(apart)
         if behind & self.hidden:
-            raise Refusal(Guard.CONDITIONS, f"{message}, whose bits were mixed")
+            raise Refusal(
+                Guard.CONDITIONS,
+                f"{message}: it depends on the result of a bit operation; compare counters and sizes directly",
+            )
         made, sizes = apart.symbols & self.made_of.keys(), apart.symbols & (self.given - self.steps.keys())
         if made and (len(made) > 1 or not sizes):
-            raise Refusal(Guard.CONDITIONS, f"{message}; compare one place that a primitive gives, with a size alone")
+            raise Refusal(Guard.CONDITIONS, f"{message}: compare the result of one primitive with one size")
         for name in behind & self.ranges.keys():
             of, states = self.ranges[name]
             self.state_counts[of] = max(states, self.state_counts.get(of, 1))
         if math.prod(self.state_counts.values()) > _MOST_STATES:
             raise Refusal(
                 Guard.CONDITIONS,
-                f"{message}: with the conditions before it, locals that turns change in more ways than one tell "
-                f"{math.prod(self.state_counts.values())} states apart",
+                f"{message}: together with earlier conditions, locals that a loop changes in several ways distinguish "
+                f"{math.prod(self.state_counts.values())} states",
             )
 
     def _behind(self, apart: Poly) -> set[str]:
@@ -123,14 +126,14 @@ class Admission(Calls):
                 continue
             found = self._remainder(apart, name)
             if found is None:
-                return f"it encodes another number by a division; {self._allowed_here}", 0
+                return f"a division encodes another number in it; {self._allowed_here}", 0
             apart = found
         mine = self._mine(apart, self.places)
         if not mine.terms:
             return apart, 0
         if not self._within(state, mine, -_MOST_APART, _MOST_APART):
             return (
-                f"it is about {spelled(mine)}; threads of a block may differ by {_MOST_APART}; count turns, i < 32",
+                f"{spelled(mine)} differs by over {_MOST_APART} between threads of a block; count iterations, i < 32",
                 0,
             )
         return apart - mine, min(self._spread(mine), _MOST_APART)
@@ -163,7 +166,7 @@ class Admission(Calls):
         allowed = self._allowed_here
         most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else self.most // self._elements(apart)
         if abs(apart.terms.get((), 0)) > most:
-            return f"it encodes {abs(apart.terms[()])}; {allowed}"
+            return f"it contains the number {abs(apart.terms[()])}; {allowed}"
         for monomial, factor in apart.terms.items():
             if any(name in self.strides for name in monomial) and (
                 len(monomial) > 1 or abs(factor) != 1 or apart.symbols != {monomial[0]}
@@ -171,14 +174,16 @@ class Admission(Calls):
                 return allowed
             counted = [name for name in monomial if name != LANES and name not in self.paces]
             if len(counted) > 1 or (monomial.count(LANES) > 1):
-                return f"it multiplies; {allowed}"
+                return f"it contains a product; {allowed}"
             if counted and counted[0] not in self.turns and len(monomial) == 1:
                 if abs(factor) != 1:
                     return f"it multiplies '{counted[0]}' by {abs(factor)}; {allowed}"
             elif counted and counted[0] not in self.turns:
                 return f"it multiplies '{counted[0]}' by lanes; {allowed}"
             elif monomial and abs(factor) > (MOST_TIMES if LANES in monomial else MOST_COMPARED):
-                return f"it multiplies by {abs(factor)}; at most {MOST_TIMES} vectors or {MOST_COMPARED} steps are one"
+                return (
+                    f"it multiplies by {abs(factor)}; multiply by at most {MOST_TIMES} vectors or {MOST_COMPARED} steps"
+                )
         if any(apart.symbols & {name} for name in self.strides):
             constant = apart.terms.get((), 0)
             if abs(constant) > 1:
@@ -199,7 +204,7 @@ class Admission(Calls):
             if dividing.intersection(monomial):
                 self.divided = math.lcm(self.divided, factor)
         if self.divided > self.together_most:
-            return f"with the conditions before it it tells a number apart by its remainder by {self.divided}"
+            return f"together with earlier conditions, it distinguishes a number by its remainder modulo {self.divided}"
         return None
 
     def _hidden_together(self, apart: Poly, spread: int) -> str | None:
@@ -231,7 +236,7 @@ class Admission(Calls):
             groups = [(abs(step), self.together.get(name, Together())) for name, step in steps.items()]
             large = sum(step * sum(group.numbers.values()) for step, group in groups) > self.together_most
             if large or any(len(group.steps) > 1 for _, group in groups):
-                return "with the conditions before it it encodes a large number in counters"
+                return "together with earlier conditions, it encodes a large number in counters"
         return None
 
     def _remainder(self, apart: Poly, name: str) -> Poly | None:

@@ -42,13 +42,13 @@ class Arithmetic(Memory):
                 if self.predicate in TYPES:
                     return Int(count, SIZE)
                 raise Refusal(
-                    Guard.BOUNDS, "a predicate is used as a number; predicates are arguments of primitives only"
+                    Guard.BOUNDS, "a predicate is used as a number; use predicates only as arguments of primitives"
                 )
             case Ptr():
-                raise Refusal(Guard.BOUNDS, "an address is used as a number")
+                raise Refusal(Guard.BOUNDS, "an address is used as a number; use addresses only to access memory")
         raise Refusal(
             Guard.DATA,
-            "an index, a count or other whole number is made of what was loaded; make it of k, m, n, strides, lanes "
+            "an index, a count or another integer depends on loaded data; compute it from k, m, n, strides, lanes "
             "and counters",
         )
 
@@ -61,7 +61,7 @@ class Arithmetic(Memory):
             if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*", "/")) or Data.NOTHING in (a, b):
                 raise Refusal(
                     Guard.DATA,
-                    f"'{operator}' is applied to what was loaded; elements are added, multiplied and divided",
+                    f"'{operator}' is applied to loaded data; use only +, -, * and / on elements",
                 )
             return PartialVector(ZERO) if isinstance(a, PartialVector) or isinstance(b, PartialVector) else Data.NUMBER
         x, y = self._as_int(a), self._as_int(b)
@@ -188,14 +188,20 @@ class Arithmetic(Memory):
                 apart = a.offset - b.offset
                 known = not apart.symbols & self.hidden and self._whole(state, Int(apart, SIGNED_SIZE), most=KEPT)
                 return Int(apart if known else None, SIGNED_SIZE)
-            raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to two addresses")
+            raise Refusal(
+                Guard.BOUNDS, f"'{operator}' is applied to two addresses; only the difference in one operand is allowed"
+            )
         if isinstance(b, Ptr):
             a, b = b, a
             if operator != "+":
-                raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address")
+                raise Refusal(
+                    Guard.BOUNDS, f"'{operator}' is applied to an address; only + and - of an integer are allowed"
+                )
         assert isinstance(a, Ptr)
         if operator not in ("+", "-"):
-            raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address")
+            raise Refusal(
+                Guard.BOUNDS, f"'{operator}' is applied to an address; only + and - of an integer are allowed"
+            )
         by = self._as_int(b).poly
         self._by_elements(a)
         offset = None if a.offset is None or by is None else ring(operator, a.offset, by)
@@ -205,7 +211,8 @@ class Arithmetic(Memory):
         """Refuses arithmetic on a pointer whose type is not its operand's."""
         if (at.type, at.stars) != (at.operand.type, at.operand.stars) and not self.trusted:
             raise Refusal(
-                Guard.BOUNDS, f"a pointer to {at.type} is moved over '{at.operand.name}', which holds {at.operand.type}"
+                Guard.BOUNDS,
+                f"a pointer to {at.type} is moved in '{at.operand.name}', whose elements are {at.operand.type}",
             )
 
     def _converted(self, state: State, value: Value, kind: str, stars: int) -> Value:
@@ -215,14 +222,14 @@ class Arithmetic(Memory):
             if not isinstance(value, Ptr) or not (own or (stars and value.type not in self.addresses)):
                 if self.trusted:
                     return Data.ODD
-                raise Refusal(Guard.BOUNDS, "an address is made of something else")
+                raise Refusal(Guard.BOUNDS, "a value that is not an address is converted to an address")
             return value._replace(type=kind, stars=max(stars, 1))
         if isinstance(value, Ptr):
-            raise Refusal(Guard.BOUNDS, "something else is made of an address")
+            raise Refusal(Guard.BOUNDS, "an address is converted to a value that is not an address")
         if kind in self.data or kind in self.vectors:
             if value is Data.HALF:
                 raise Refusal(
-                    Guard.DATA, "half of a vector is used as a number; halves are arguments of primitives only"
+                    Guard.DATA, "half of a vector is used as a number; use halves only as arguments of primitives"
                 )
             if isinstance(value, Pred) and kind == self.predicate:
                 return value
@@ -236,7 +243,7 @@ class Arithmetic(Memory):
         if kind not in TYPES:
             if self.trusted or kind == "void":
                 return Data.ODD if not isinstance(value, Pred) else value
-            raise Refusal(Guard.BOUNDS, f"a {kind} is made of something else")
+            raise Refusal(Guard.BOUNDS, f"a value of another type is converted to {kind}")
         if isinstance(value, Data) and self.trusted:
             return Int(None, TYPES[kind])
         whole, wanted = self._as_int(value), TYPES[kind]

@@ -46,7 +46,7 @@ class Calls(Arithmetic):
         if primitive is None or isinstance(primitive, Collective) or len(given) != len(primitive.args):
             if self.trusted:
                 return Data.ODD
-            raise Refusal(Guard.CALLS, f"its C calls '{name}', which is no primitive")
+            raise Refusal(Guard.CALLS, f"its C calls '{name}', which is not a primitive")
         numbers: dict[str, Poly] = {}
         pointers: list[tuple[str, Ptr]] = []
         parts: dict[str, Poly] = {}
@@ -94,8 +94,8 @@ class Calls(Arithmetic):
         if re.search(rf"\b{argument}\b", primitive.meaning) and not self._prove(state, lanes - wanted):
             raise Refusal(
                 Guard.LOCALS,
-                f"'{primitive.name}' reads {spelled(wanted)} lanes of a vector of which {spelled(lanes)} were written; "
-                "give both the same predicate, and sum by fma_vv_tail, which leaves the others alone",
+                f"'{primitive.name}' reads {spelled(wanted)} lanes of a vector with {spelled(lanes)} written lanes; "
+                "use the same predicate for both, and sum with fma_vv_tail, which keeps the other lanes",
             )
 
     def _argument(
@@ -110,18 +110,18 @@ class Calls(Arithmetic):
         match SHAPES[argument]:
             case "vector" | "element":
                 if value in (Data.HALF, Data.NOTHING) or isinstance(value, (Ptr, Pred)):
-                    raise Refusal(Guard.DATA, f"'{name}' is given something else than {ARGUMENTS[argument]}")
+                    raise Refusal(Guard.DATA, f"'{name}' expects {ARGUMENTS[argument]} as an argument")
             case "half":
                 if value is not Data.HALF:
-                    raise Refusal(Guard.DATA, f"'{name}' is given something else than half of a vector")
+                    raise Refusal(Guard.DATA, f"'{name}' expects half of a vector as an argument")
             case "pointer" | "matrix":
                 if isinstance(value, Ptr):
                     pointers.append((argument, value))
                 elif not self.trusted:
-                    raise Refusal(Guard.BOUNDS, f"'{name}' is given something else than an address")
+                    raise Refusal(Guard.BOUNDS, f"'{name}' expects an address as an argument")
             case "predicate" if not (isinstance(value, Pred) or (isinstance(value, Int) and self.predicate in TYPES)):
                 if not self.trusted:
-                    raise Refusal(Guard.BOUNDS, f"'{name}' is given a predicate that is neither full nor a tail's")
+                    raise Refusal(Guard.BOUNDS, f"'{name}' expects full, or a predicate made by tail(count)")
             case _:
                 if self.trusted and isinstance(value, Data):
                     return
@@ -129,12 +129,14 @@ class Calls(Arithmetic):
                 if poly is None:
                     if self.trusted:
                         return
-                    raise Refusal(Guard.BOUNDS, f"'{name}' is given a number of which nothing is known")
+                    raise Refusal(Guard.BOUNDS, f"'{name}' has an argument whose value cannot be bounded")
                 if not self.trusted and isinstance(value, Int):
                     if not self._whole(state, value, signed=False):
-                        raise Refusal(Guard.BOUNDS, f"'{name}' is given {spelled(poly)}, which may be below 0")
+                        raise Refusal(Guard.BOUNDS, f"'{name}' has the argument {spelled(poly)}, which may be negative")
                     if argument == "vl" and not self._prove(state, symbol(LANES) - poly):
-                        raise Refusal(Guard.BOUNDS, f"'{name}' is given {spelled(poly)} lanes, which may be too many")
+                        raise Refusal(
+                            Guard.BOUNDS, f"'{name}' has {spelled(poly)} lanes, which may be more than a vector has"
+                        )
                 numbers[argument] = poly
 
     def _anywhere(self, primitive: Primitive, numbers: Mapping[str, Poly]) -> bool:
@@ -155,8 +157,8 @@ class Calls(Arithmetic):
                 if not self._prove(state, goal.of(numbers)):
                     raise Refusal(
                         Guard.BOUNDS,
-                        f"'{primitive.name}' wants {condition}, which nothing shows here; whole vectors take full, "
-                        "parts of one the _tail primitives with tail(count), count from 0 to lanes",
+                        f"'{primitive.name}' requires {condition}, which is not proved here; use full for whole "
+                        "vectors, and the _tail primitives with tail(count) for parts, with count from 0 to lanes",
                     )
 
     def _accessed(
@@ -177,7 +179,7 @@ class Calls(Arithmetic):
                 places = [(numbers.get("vl", lanes), numbers.get("lds", ONE))]
             wanted = self.types[_FORMATS[argument]]
             if primitive.returns != "none" and at.type != wanted:
-                raise Refusal(Guard.BOUNDS, f"'{primitive.name}' is given a pointer to {at.type}, and takes {wanted}")
+                raise Refusal(Guard.BOUNDS, f"'{primitive.name}' expects a pointer to {wanted}, got one to {at.type}")
             self._reach(state, at, places, writes=primitive.returns == "memory" and i == 0)
 
 

@@ -57,7 +57,9 @@ class Collectives(Conditions):
                     numbers = [self._number_of(state, within, of, one) for one in args[1:]]
                     places = list(zip(numbers[::2], numbers[1::2], strict=True))
                     if not self.trusted and not all(self._prove(state, apart) for _, apart in places):
-                        raise Refusal(Guard.BOUNDS, f"'{of.name}' goes backwards, or nothing shows that it does not")
+                        raise Refusal(
+                            Guard.BOUNDS, f"'{of.name}' may access memory backwards: a stride may be negative"
+                        )
                     self._reach(state, self._place_of(within, args[0]), places, writes=name == "writes", some=True)
         match result:
             case Ptr():
@@ -82,7 +84,7 @@ class Collectives(Conditions):
         for (kind, name, mark), argument in zip(of.declared, arguments, strict=True):
             if mark == "&":
                 if argument[0] != "name" or self._declared_as(argument[1]) != (kind, 0):
-                    raise Refusal(Guard.BOUNDS, f"'{of.name}' changes '{name}': give it a local {kind}")
+                    raise Refusal(Guard.BOUNDS, f"'{of.name}' changes '{name}': pass a local variable of type {kind}")
                 if name not in unset:
                     self._value(state, argument)
                 state.env[argument[1]] = Data.NUMBER
@@ -90,7 +92,7 @@ class Collectives(Conditions):
             value = self._value(state, argument)
             if mark in ("*", "@"):
                 if not (isinstance(value, Ptr) and (value.type, value.stars) == (kind, 1)):
-                    raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{name}'")
+                    raise Refusal(Guard.BOUNDS, f"'{of.name}' expects an address of {kind} as '{name}'")
                 env[name] = value._replace(type=value.operand.type) if mark == "@" else value
             else:
                 env[name] = self._converted(state, value, kind, 0)
@@ -103,7 +105,7 @@ class Collectives(Conditions):
         self.trusted, state.facts = trusted, within.facts
         never = (any(self._prove(state, ZERO - fact - ONE) for fact in way.facts) for way in otherwise)
         if not trusted and not all(never):
-            raise Refusal(Guard.BOUNDS, f"'{of.name}' wants what nothing shows here: {of.accesses}")
+            raise Refusal(Guard.BOUNDS, f"a condition of '{of.name}' is not proved here: {of.accesses}")
 
     def _number_of(self, state: State, within: State, of: Collective, expression: Term) -> Poly:
         """A number in a sentence; `size(p)` is the size of p's operand in elements."""
@@ -116,7 +118,7 @@ class Collectives(Conditions):
         if isinstance(value, Int) and value.poly is not None:
             return value.poly
         if not trusted:
-            raise Refusal(Guard.BOUNDS, f"'{of.name}' is given a number of which nothing is known")
+            raise Refusal(Guard.BOUNDS, f"'{of.name}' has an argument whose value cannot be bounded")
         return ZERO
 
     def _place_of(self, within: State, expression: Term) -> Ptr:
@@ -132,10 +134,12 @@ class Collectives(Conditions):
             bytes_ = by[0][1]
             multiple = at.offset is not None and not any(factor % bytes_ for factor in at.offset.terms.values())
             if not (self.trusted or (multiple and at.operand.aligned and at.operand.aligned % bytes_ == 0)):
-                raise Refusal(Guard.BOUNDS, f"'{of.name}' takes a multiple of {bytes_} bytes, which nothing shows here")
+                raise Refusal(
+                    Guard.BOUNDS, f"'{of.name}' requires a multiple of {bytes_} bytes, which is not proved here"
+                )
         elif at.operand.shared != (name == "shared") or at.operand.flag:
             kind = "the block's shared memory" if name == "shared" else "an operand's memory"
-            raise Refusal(Guard.BOUNDS, f"'{of.name}' takes an address of {kind} as '{text_of(expression)}'")
+            raise Refusal(Guard.BOUNDS, f"'{of.name}' expects an address of {kind} as '{text_of(expression)}'")
 
     def _thread(self, state: State, count: Poly) -> Poly:
         """The number of one of `count` threads."""
@@ -170,5 +174,5 @@ def sentences(contract: str) -> tuple[tuple[str, tuple[Term, ...]], ...]:
             case ("call", name, arguments) if name in _SENTENCES:
                 found.append((name, arguments))
             case _:
-                raise Refusal(Guard.BOUNDS, f"a contract says '{text(node)}', which is none")
+                raise Refusal(Guard.BOUNDS, f"a contract has an unknown sentence: '{text(node)}'")
     return tuple(found)

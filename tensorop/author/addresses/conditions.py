@@ -40,7 +40,7 @@ class Conditions(Admission):
         under = self._under(state, ways)
         found = self._decide(under, of)
         if under.env != state.env:
-            raise Refusal(Guard.BOUNDS, "the second half of a condition changes a local; write an if")
+            raise Refusal(Guard.BOUNDS, "the second operand of && or || changes a local; write an if")
         return found
 
     def _under(self, state: State, ways: Ways) -> State:
@@ -70,9 +70,9 @@ class Conditions(Admission):
             if not self.trusted and not (self._whole(state, x, signed) and self._whole(state, y, signed)):
                 raise Refusal(
                     Guard.CONDITIONS,
-                    "a condition compares a number of which nothing is known (it may have wrapped around); compare k, "
-                    f"m, n, lanes, numbers up to {self.most} and counters of type size_t (an int does not hold "
-                    "every k), each changed by the same amount in every turn of a loop, the last one too (i += lanes)",
+                    "a condition compares a number whose value cannot be bounded (it may have wrapped around); compare "
+                    f"k, m, n, lanes, numbers up to {self.most} and counters; counters are size_t (an int cannot hold "
+                    "every k) and change by the same amount in each iteration, also in the last one (i += lanes)",
                 )
             assert x.poly is not None
             assert y.poly is not None
@@ -125,13 +125,11 @@ class Conditions(Admission):
         if scale is Data.SCALE and operator in ("==", "!=") and other_term[0] == "number" and is_0_or_1(other_term):
             return
         if scale is Data.SCALE or other is Data.SCALE:
-            raise Refusal(
-                Guard.CONDITIONS, "alpha and beta may be compared with 0 and 1 alone, by == and !=: if (beta == 0)"
-            )
+            raise Refusal(Guard.CONDITIONS, "compare alpha and beta only with 0 and 1, with == or !=: if (beta == 0)")
         raise Refusal(
             Guard.DATA,
-            "a condition looks at what was loaded or computed of it; choose by k, m, n, lanes and counters, and "
-            "values by primitives (max)",
+            "a condition depends on loaded data; use k, m, n, lanes and counters in conditions, and primitives (max) "
+            "to choose between values",
         )
 
     def _pointers_compared(self, state: State, a: Value, b: Value) -> Poly:
@@ -142,16 +140,21 @@ class Conditions(Admission):
             or a.offset is None
             or b.offset is None
         ):
-            raise Refusal(Guard.CONDITIONS, "a condition looks at an address; compare pointers into one operand alone")
+            raise Refusal(
+                Guard.CONDITIONS, "a condition depends on an address; compare only pointers into the same operand"
+            )
         apart = a.offset - b.offset
         if apart.symbols & self.hidden or a.type in self.addresses:
-            raise Refusal(Guard.CONDITIONS, "a condition compares pointers that were chosen")
+            raise Refusal(
+                Guard.CONDITIONS, "a condition compares pointers that depend on a choice; compare counters instead"
+            )
         for name in self.strides - state.ones:
             split = apart.by(name)
             if split is not None and split[1] == ZERO and apart != ZERO:
                 if not state.facts.prove(symbol(name) - ONE):
                     raise Refusal(
-                        Guard.CONDITIONS, f"a condition compares pointers '{name}' apart; count turns instead"
+                        Guard.CONDITIONS,
+                        f"a condition compares pointers at a distance of '{name}'; count iterations instead",
                     )
                 return split[0]
         return apart

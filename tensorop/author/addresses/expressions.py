@@ -33,10 +33,10 @@ class Expressions(Collectives):
         if kind == "name":
             found = state.env.get(of[1])
             if found is None:
-                raise Refusal(Guard.BOUNDS, f"nothing is known of '{of[1]}'")
+                raise Refusal(Guard.BOUNDS, f"'{of[1]}' has no known value here")
             if found is Data.UNSET and not self.trusted:
                 raise Refusal(
-                    Guard.LOCALS, f"'{of[1]}' may be read before it is written; give it a value where it is declared"
+                    Guard.LOCALS, f"'{of[1]}' may be read before it is written; initialize it in its declaration"
                 )
             return found
         if kind == "call":
@@ -66,7 +66,7 @@ class Expressions(Collectives):
             case ("address", ("at", pointer)):
                 return self._value(state, pointer)
             case ("address", _):
-                raise Refusal(Guard.BOUNDS, "the address of a local is taken; give it to a primitive as an array")
+                raise Refusal(Guard.BOUNDS, "the address of a local is taken; pass an array to the primitive instead")
             case "part", value, ("x" | "y" | "z" | "w"):
                 return self._computed(state, "+", self._value(state, value), Data.NUMBER)  # refused if not data
             case "cast", kind, stars, value:
@@ -74,7 +74,7 @@ class Expressions(Collectives):
                 return Data.NOTHING if kind == "void" and not stars else self._converted(state, found, kind, stars)
             case "choice", condition, yes, no:
                 return self._choice(state, condition, yes, no)
-        raise Refusal(Guard.BOUNDS, f"its C has {of[1]}" if kind == "odd" else f"a {kind} has no place here")
+        raise Refusal(Guard.BOUNDS, f"its C has {of[1]}" if kind == "odd" else f"a {kind} is not allowed here")
 
     def _moved(self, state: State, pointer: Term, index: Term) -> Value:
         return self._computed(state, "+", self._value(state, pointer), self._value(state, index))
@@ -88,7 +88,7 @@ class Expressions(Collectives):
         if operator in COMPARISONS or operator in ("&&", "||"):
             if not self.trusted and self._is_scale(state, left, right):
                 raise Refusal(
-                    Guard.CONDITIONS, "the result of comparing alpha or beta is used as a number; use it in an if only"
+                    Guard.CONDITIONS, "a comparison of alpha or beta is used as a number; use it only in an if"
                 )
             return self._either(state, *self._decide(state, ("two", operator, left, right)))
         return self._computed(state, operator, self._value(state, left), self._value(state, right))
@@ -100,7 +100,7 @@ class Expressions(Collectives):
         if operator == "!":
             if not self.trusted and self._is_scale(state, right):
                 raise Refusal(
-                    Guard.CONDITIONS, "the result of comparing alpha or beta is used as a number; use it in an if only"
+                    Guard.CONDITIONS, "a comparison of alpha or beta is used as a number; use it only in an if"
                 )
             yes, no = self._decide(state, right)
             return self._either(state, no, yes)
@@ -121,7 +121,7 @@ class Expressions(Collectives):
             under = self._under(state, ways)
             found.append((self._value(under, of), under))
             if under.env != before:
-                raise Refusal(Guard.BOUNDS, "one side of a choice changes a local; write an if")
+                raise Refusal(Guard.BOUNDS, "one operand of ?: changes a local; write an if")
         (a, under_a), (b, under_b) = found
         if isinstance(a, PartialVector) or isinstance(b, PartialVector):
             return a if a == b else PartialVector(ZERO)
@@ -133,7 +133,7 @@ class Expressions(Collectives):
             if not (self.places and isinstance(a, Ptr) and isinstance(b, Ptr)) or a._replace(offset=None) != b._replace(
                 offset=None
             ):
-                raise Refusal(Guard.BOUNDS, "a choice is made between two addresses; write an if")
+                raise Refusal(Guard.BOUNDS, "?: chooses between two addresses; write an if")
             if a.offset is None or b.offset is None:
                 return a._replace(offset=None)
             offset = self._chosen(state, (), (), negative=True)
@@ -179,7 +179,9 @@ class Expressions(Collectives):
 
     def _hold(self, state: State, name: str, value: Value) -> Value:
         if name == LANES and not self.trusted and (isinstance(value, Data) or self._as_int(value).poly != symbol(name)):
-            raise Refusal(Guard.NAMES, "'lanes' is what primitives call the elements of a vector; take another name")
+            raise Refusal(
+                Guard.NAMES, "'lanes' is the number of elements of a vector in primitives; choose another name"
+            )
         state.env[name] = value
         return value
 
@@ -194,9 +196,7 @@ class Expressions(Collectives):
             if self.trusted:
                 state.env[name] = Data.ODD
                 return
-            raise Refusal(
-                Guard.BOUNDS, f"'{name}' is an array of something else than elements; use arrays of {self.element}"
-            )
+            raise Refusal(Guard.BOUNDS, f"'{name}' is an array of another type; use arrays of {self.element}")
         flag = f"{name}[{len(self.scopes)}]"
         operand = OperandMemory(name, kind, 1, ((number(int(size)), ""),), True, flag)
         for item in value[1] if value is not None and value[0] == "row" else ():
@@ -223,8 +223,8 @@ class Expressions(Collectives):
             case "item", pointer, index:
                 place = self._moved(state, pointer, index)
             case _:
-                raise Refusal(Guard.BOUNDS, "something else than a name or an element is assigned to")
+                raise Refusal(Guard.BOUNDS, "an assignment needs a variable or an element of memory on its left side")
         if not isinstance(place, Ptr) or place.type in self.addresses:
-            raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
+            raise Refusal(Guard.BOUNDS, "a value that is not a pointer is dereferenced")
         self._reach(state, place, (), writes=True)
         return Data.NUMBER  # the value that the element holds

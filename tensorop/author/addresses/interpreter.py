@@ -148,7 +148,11 @@ class Interpreter(Loops):
         if not states:
             return states
         if len(states) > _MOST_WAYS:
-            raise Refusal(Guard.BOUNDS, f"more than {_MOST_WAYS} ways lead here, each with other numbers", node)
+            raise Refusal(
+                Guard.BOUNDS,
+                f"more than {_MOST_WAYS} paths with different values lead here; use fewer conditions before it",
+                node,
+            )
         match node.type:
             case "comment":
                 return states
@@ -176,7 +180,7 @@ class Interpreter(Loops):
             case "break_statement" | "continue_statement" if not (
                 self.breaks if node.type == "break_statement" else self.continues
             ):
-                raise Refusal(Guard.SYNTAX, "it leaves a loop where there is none", node)
+                raise Refusal(Guard.SYNTAX, "break or continue is outside a loop", node)
             case "break_statement":
                 depth, ways = self.breaks[-1]
                 ways += [self._out(state, depth) for state in states]
@@ -290,9 +294,11 @@ class Interpreter(Loops):
         assert body is not None
         cases = [child for child in inner(body) if child.type == "case_statement"]
         if statement(condition).changes:
-            raise Refusal(Guard.BOUNDS, "a switch changes what it chooses by", node)
+            raise Refusal(Guard.BOUNDS, "a switch changes the variable in its head", node)
         if any(child.type == "declaration" for case in cases for child in inner(case)):
-            raise Refusal(Guard.LOCALS, "a case declares a local, which other cases jump past; give it a block", node)
+            raise Refusal(
+                Guard.LOCALS, "a case declares a local, and other cases jump past it; put the case in a block", node
+            )
         if len(cases) != len(inner(body)):
             raise Refusal(Guard.BOUNDS, "a switch has a statement before its first case", node)
         self.breaks.append((len(self.scopes), []))

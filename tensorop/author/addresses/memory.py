@@ -18,7 +18,7 @@ class Memory(Knowledge):
 
     def _loaded(self, state: State, value: Value) -> Value:
         if not isinstance(value, Ptr) or value.type in self.addresses:
-            raise Refusal(Guard.BOUNDS, "what is no pointer is followed")
+            raise Refusal(Guard.BOUNDS, "a value that is not a pointer is dereferenced")
         self._reach(state, value, (), writes=False)
         if value.stars > 1:
             return Ptr(value.operand.of or nowhere(value), ZERO, value.type, value.stars - 1)
@@ -77,21 +77,21 @@ class Memory(Knowledge):
         if operand.dims is None:
             raise Refusal(
                 Guard.BOUNDS,
-                f"it {verb} '{operand.name}', of which the operator's kernel.c.j2 does not say how large it is "
+                f"it {verb} '{operand.name}', whose size the operator's kernel.c.j2 does not state "
                 "(docs/reference/template.md, 'What an operator says of its pointers')",
             )
         if (at.type, at.stars) != (operand.type, operand.stars):
             raise Refusal(
                 Guard.BOUNDS,
-                f"it {verb} '{operand.name}' as {at.type}; memory is read and written as what it is, {operand.type}",
+                f"it {verb} '{operand.name}' as {at.type}; access this memory only as {operand.type}",
             )
         if writes and (not operand.writes or operand.stars > 1):
-            raise Refusal(Guard.BOUNDS, f"it writes '{operand.name}', which is there to be read; only C is written")
+            raise Refusal(Guard.BOUNDS, f"it writes '{operand.name}', which is read-only; write only to C")
         if at.offset is None:
             raise Refusal(
                 Guard.BOUNDS,
-                f"it {verb} '{operand.name}' at a place of which nothing is known; count in size_t, and move a "
-                "pointer by the same amount in every turn of a loop, by a statement of the loop's own",
+                f"it {verb} '{operand.name}' at an address that cannot be bounded; count in size_t, and move a "
+                "pointer by the same amount in each iteration, with a statement directly in the loop",
             )
         if operand.flag and state.env.get(operand.flag) is Data.UNSET:
             size = operand.dims[0][0]
@@ -131,7 +131,7 @@ class Memory(Knowledge):
                 continue
             split = offset.by(stride)
             if split is None:
-                raise Refusal(Guard.BOUNDS, f"it {verb} '{operand.name}' at {stride} times itself")
+                raise Refusal(Guard.BOUNDS, f"it {verb} '{operand.name}' at an offset with {stride} squared")
             factor, offset = split
             self._below(state, factor, counts.get(stride, ONE), most, f"{verb} '{operand.name}'", f" times {stride}")
         if operand.room != ZERO and places:
@@ -143,13 +143,13 @@ class Memory(Knowledge):
         if not self._prove(state, place):
             raise Refusal(
                 Guard.BOUNDS,
-                f"it {what} at {spelled(place)}{unit}, and nothing shows that this is 0 or more; count up from 0, or "
-                "test before",
+                f"it {what} at {spelled(place)}{unit}, which is not proved to be 0 or more; count up from 0, or "
+                "test before the access",
             )
         end = place + count
         if not self._prove(state, extent - end):
             raise Refusal(
                 Guard.BOUNDS,
-                f"it {what} up to {spelled(end)}{unit}, and nothing shows that this is at most {spelled(extent)}; "
-                f"bound the loop by that (i + {spelled(count)} <= end), or load and store the rest with a tail",
+                f"it {what} up to {spelled(end)}{unit}, which is not proved to be at most {spelled(extent)}; "
+                f"bound the loop (i + {spelled(count)} <= end), or load and store the rest with a tail",
             )

@@ -101,14 +101,14 @@ def _changes(of: Term, changes: list[str], seen: Counter[str], *, top: bool, cal
             parts = tuple(value for *_, value in declared if value is not None)
         case ("assign", _, to, _) | ("step", _, _, to):
             if called:
-                return "an argument of a primitive changes something; primitives may read arguments twice"
+                return "an argument of a primitive changes a variable; primitives may evaluate arguments twice"
             if to[0] == "name" and not top:
                 changes.append(to[1])
             elif to[0] != "name" and (of[0] == "step" or of[1]):
                 inside: list[str] = []
                 _changes(to, inside, Counter(), top=False, called=False)
                 if inside:
-                    return f"'{inside[0]}' is changed within what is changed; write two statements"
+                    return f"'{inside[0]}' is changed inside the target of an assignment; write two statements"
             parts = of[2:] if of[0] == "assign" else (to,)
         case "cast", _, _, one:
             parts = (one,)

@@ -2,16 +2,16 @@
  * one static executable. It reads a plan (from tensorop/kits/plan.py) and appends a line to a
  * file of results for each of its steps.
  *
- * The harness runs in a child process, behind the same pipes and jail as on any target. The
- * parent judges: the plan has the limits of outputs, computed by the operator's reference at
- * export. Little-endian, as every supported architecture. */
+ * The harness runs in a child process with the same pipes and the same jail as on any target. The
+ * parent judges the outputs: the operator's reference computed their limits at export, and the plan
+ * has them. All data are little-endian, as on every supported architecture. */
 #ifndef TENSOROP_KIT_H
 #define TENSOROP_KIT_H
 
 #include "../harness.h"
 #include "kit_rows.h"
 
-enum { KIT_VERSION = 2, KIT_CONTROL = 16 /* the first control's number as a function */ };
+enum { KIT_VERSION = 2, KIT_CONTROL = 16 /* function number of the first control */ };
 enum kit_kind { STEP_CONTROL = 0, STEP_VERIFY = 1, STEP_TIME = 2 };
 enum kit_fill { FILL_RAW = 0, FILL_DRAWN = 1, FILL_POISON = 2 };
 enum kit_format {
@@ -31,7 +31,7 @@ struct kit_head {
     uint32_t least_vlen, most_vlen;              /* bits; 0: any */
     uint64_t steps_at;
     char arch[16], kit[80], product[80], platform[80];
-    char dtype[8][16]; /* by library */
+    char dtype[8][16]; /* per library */
 };
 
 /* of: the step's subject, a JSON object; expects: the outcomes that a control may have. */
@@ -69,7 +69,7 @@ struct plan {
     const struct kit_head *head;
 };
 
-/* The result of a step. kind: as in tensorop's outcomes. */
+/* The result of a step. kind: one of tensorop's outcome kinds. */
 struct outcome {
     const char *kind;
     char message[400];
@@ -82,8 +82,8 @@ uint8_t *plan_content(const struct plan *plan, const struct kit_buffer *buffer);
 const char *plan_judge(const struct plan *plan, const struct kit_case *of, unsigned buffer,
                        unsigned second, const uint8_t *left, char *message, size_t size);
 
-/* kit_child.c: runs a case's request in the child; `samples` gets a timing's samples, entry by
- * entry. */
+/* kit_child.c: runs a case's request in the child. `samples` receives the samples of a timing, one
+ * entry after the other. */
 struct child;
 struct child *child_start(const struct plan *plan, int cpu);
 void child_end(struct child *child);
@@ -95,7 +95,7 @@ struct outcome child_run(struct child *child, const struct kit_case *of,
 /* kit_machine.c */
 unsigned machine_vlen(void);
 double machine_clock(void);
-void machine_members(void); /* into the row */
+void machine_members(void); /* writes to the current row */
 
 int tensorop_harness(void); /* harness.c's main */
 

@@ -148,19 +148,19 @@ static struct outcome ended(const char *kind, const char *message) {
     return found;
 }
 
-/* The outcome if the child ended without a reply. */
+/* The outcome of a child that ended without a reply. */
 static struct outcome death(struct child *c) {
     char said[64];
     if (c->timed_out) {
         reap(c);
         return ended("timeout", "a call did not return in time");
     }
-    usleep(20000); /* the child may still be ending by itself */
+    usleep(20000); /* the child may be about to end by itself */
     reap(c);
     int number = WIFSIGNALED(c->status) ? WTERMSIG(c->status)
                  : WIFEXITED(c->status) ? WEXITSTATUS(c->status) - 128
                                         : 0;
-    snprintf(said, sizeof said, "its process ended by signal %d", number);
+    snprintf(said, sizeof said, "the process was ended by signal %d", number);
     return ended(number == SIGILL ? "illegal-instruction" : "crash", said);
 }
 
@@ -168,21 +168,21 @@ static struct outcome refusal(const struct wire_reply *r) {
     char said[160];
     switch (r->status) {
     case SLACK_WRITTEN:
-        snprintf(said, sizeof said, "wrote outside of buffer %d, at byte %lld", r->buffer,
+        snprintf(said, sizeof said, "wrote outside buffer %d, at byte %lld", r->buffer,
                  (long long)r->offset);
         return ended("guard-page", said);
     case TAMPERED:
-        return ended("guard-page", "changed how often the harness calls it");
+        return ended("guard-page", "changed the number of calls in the harness");
     case NO_MEMORY:
-        return ended("target-lost", "this machine has no memory for the operands of a call");
+        return ended("target-lost", "not enough memory for the operands of a call");
     case NO_ENTRY:
         return ended("object-refused", "the kit has no such function");
     default:
         if (r->fault == FAULT_HARNESS)
-            return ended("guard-page", "wrote into the harness's own memory");
+            return ended("guard-page", "wrote to the harness's memory");
         if (r->fault != FAULT_ELSEWHERE) {
-            snprintf(said, sizeof said, "touched what it must not of buffer %d, at byte %lld",
-                     r->buffer, (long long)r->offset);
+            snprintf(said, sizeof said, "invalid access to buffer %d, at byte %lld", r->buffer,
+                     (long long)r->offset);
             return ended("guard-page", said);
         }
         snprintf(said, sizeof said, "ended by signal %d", r->signal);
@@ -300,7 +300,7 @@ struct outcome child_run(struct child *c, const struct kit_case *of, const struc
             plan_part(c->plan, of->buffers_at, of->buffers * sizeof *buffer);
         /* with two sets of operands, each output has the size of one */
         if (out.slot >= of->buffers || out.size != buffer[out.slot].wire.size)
-            return ended("guard-page", "its process said what no harness says");
+            return ended("guard-page", "invalid reply: the kernel changed the harness's memory");
         uint8_t *left = malloc(out.size + 1);
         if (!left || take(c, left, out.size)) {
             free(left);
@@ -324,7 +324,7 @@ struct outcome child_run(struct child *c, const struct kit_case *of, const struc
     if (!reply.entries)
         return found;
     if (reply.entries != w.entries || reply.rounds > w.rounds || !reply.rounds)
-        return ended("guard-page", "its process said what no harness says");
+        return ended("guard-page", "invalid reply: the kernel changed the harness's memory");
     double told = 0;
     size_t count = (size_t)reply.entries * reply.rounds;
     if (take(c, samples, count * sizeof *samples))
@@ -332,9 +332,9 @@ struct outcome child_run(struct child *c, const struct kit_case *of, const struc
     for (size_t i = 0; i < count; i++) {
         told += samples[i].ns;
         if (!(samples[i].calls >= 1 && samples[i].ns >= 0))
-            return ended("impossible", "a batch of no calls or of less than no time");
+            return ended("impossible", "a timed batch has no calls or a negative time");
     }
     if (told / 1.01 - 1e6 > (double)reply.spent || (double)reply.spent > window * 1.02 + 4e6)
-        return ended("impossible", "its calls say another time than what passed here");
+        return ended("impossible", "the reported times do not match the elapsed time");
     return found;
 }

@@ -1,5 +1,5 @@
-/* The functions under test, all linked in: the library, bound by the operator's adapter for each
- * dtype, and the controls. The tables are generated (tensorop/kits/program.py). */
+/* The functions under test, linked statically: the controls, and the library, which the operator's
+ * adapter binds for each dtype. tensorop/kits/program.py generates the tables. */
 #include "kit.h"
 
 #include <stdio.h>

@@ -37,7 +37,7 @@ static struct outcome run_step(const struct plan *plan, const struct kit_step *s
     const uint64_t *cases = plan_part(plan, step->cases_at, step->cases * sizeof *cases);
     struct child *child = child_start(plan, cpu);
     if (!child) {
-        snprintf(found.message, sizeof found.message, "the harness does not start here");
+        snprintf(found.message, sizeof found.message, "the harness does not start on this machine");
         return found;
     }
     found.kind = "ok";
@@ -80,7 +80,7 @@ static void write_step(const struct kit_step *step, uint32_t number, const struc
 static void begin(const struct plan *plan, const struct kit_about *about, int cpu, unsigned done) {
     struct child *child = child_start(plan, cpu);
     if (!child)
-        kit_die("the harness does not start here");
+        kit_die("the harness does not start on this machine");
     const int jailed = child_jailed(child);
     child_end(child);
     rows_begin(about, done);
@@ -89,8 +89,9 @@ static void begin(const struct plan *plan, const struct kit_about *about, int cp
             machine_clock());
     row_end();
     if (!jailed)
-        fprintf(stderr, "note: this kernel filters no system calls; limits and guard pages alone "
-                        "hold kernels\n");
+        fprintf(stderr,
+                "note: this Linux kernel has no system call filter; only resource limits and "
+                "guard pages confine the library\n");
 }
 
 static int right_machine(const struct kit_head *head) {
@@ -103,7 +104,7 @@ static int right_machine(const struct kit_head *head) {
                 head->platform, head->most_vlen, vlen);
     else
         return 1;
-    fprintf(stderr, "     run it on such a board, or make a kit of a product for this one\n");
+    fprintf(stderr, "     run it on such a board, or make a kit from a product for this board\n");
     return 0;
 }
 
@@ -140,8 +141,8 @@ int main(int count, char **words) {
         fprintf(stderr, "kit: %s: %s\n", label, found.message);
         if (control)
             fprintf(stderr,
-                    "kit: the judge is broken on this machine: this control must end as %s; "
-                    "nothing is measured\n",
+                    "kit: the judge does not work on this machine: the control above must end as "
+                    "%s; nothing is measured. Report it to the maintainers of tensorop\n",
                     step->expects);
         else if (!lost)
             rows_finish(i + 1, true);

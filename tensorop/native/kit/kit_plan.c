@@ -14,7 +14,8 @@ int plan_open(struct plan *plan, const char *path, char *error, size_t error_siz
     struct stat about;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &about) || (size_t)about.st_size < sizeof *plan->head) {
-        snprintf(error, error_size, "%s cannot be read or is cut off", path);
+        snprintf(error, error_size,
+                 "%s cannot be read or is cut off; copy the kit to this machine again", path);
         return -1;
     }
     plan->size = (size_t)about.st_size;
@@ -26,7 +27,8 @@ int plan_open(struct plan *plan, const char *path, char *error, size_t error_siz
     }
     plan->head = (const struct kit_head *)plan->at;
     if (memcmp(plan->head->magic, "TOPSKIT", 8) != 0 || plan->head->version != KIT_VERSION) {
-        snprintf(error, error_size, "%s is no plan of this kit", path);
+        snprintf(error, error_size,
+                 "%s is not the plan of this kit; copy the kit to this machine again", path);
         return -1;
     }
     return 0;
@@ -34,7 +36,7 @@ int plan_open(struct plan *plan, const char *path, char *error, size_t error_siz
 
 const void *plan_part(const struct plan *plan, uint64_t at, uint64_t size) {
     if (at > plan->size || size > plan->size - at) {
-        fprintf(stderr, "kit: the plan is cut off; copy the kit here again\n");
+        fprintf(stderr, "kit: the plan is cut off; copy the kit to this machine again\n");
         exit(2);
     }
     return plan->at + at;
@@ -47,7 +49,7 @@ static uint64_t mixed(uint64_t z) {
 }
 
 /* Element i of a buffer: uniform in [-1, 1) with the format's precision, or an integer with
- * random bits; `drawn` in tensorop/kits/plan.py gives the same. */
+ * random bits. `drawn` in tensorop/kits/plan.py computes the same. */
 static void drawn(uint8_t *to, uint32_t format, uint64_t seed, uint64_t i) {
     uint64_t z = mixed(seed + (i + 1) * 0x9e3779b97f4a7c15u);
     static const unsigned bits[] = {53, 24, 11, 8};
@@ -151,7 +153,8 @@ const char *plan_judge(const struct plan *plan, const struct kit_case *of, unsig
             if (gaps && gaps[i]) {
                 if (before && !memcmp(before + shift + i * each, left + i * each, each))
                     continue;
-                snprintf(message, size, "element %llu of buffer %u, between its lines, was written",
+                snprintf(message, size,
+                         "element %llu of buffer %u, in a gap between lines, was written",
                          (unsigned long long)i, buffer);
                 free(before);
                 return "wrong-result";
@@ -168,6 +171,6 @@ const char *plan_judge(const struct plan *plan, const struct kit_case *of, unsig
         free(before);
         return "ok";
     }
-    snprintf(message, size, "the plan does not say what buffer %u must hold", buffer);
+    snprintf(message, size, "the plan has no expected values for buffer %u", buffer);
     return "wrong-result";
 }

@@ -100,12 +100,16 @@ static long resume(const struct kit_about *about) {
 unsigned rows_open(const char *path, const struct kit_about *about) {
     results = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (results < 0) {
-        fprintf(stderr, "kit: %s: %s; OUT=FILE gives another place\n", path, strerror(errno));
+        fprintf(stderr, "kit: %s: %s; choose another file with OUT=FILE\n", path, strerror(errno));
         exit(2);
     }
     const long done = resume(about);
     if (done < 0) {
-        fprintf(stderr, "kit: %s cannot be written or is of another kit; move it away\n", path);
+        fprintf(stderr,
+                "kit: %s cannot be written, or belongs to another kit; move it or choose another "
+                "file with "
+                "OUT=FILE\n",
+                path);
         exit(2);
     }
     if (done >= (long)about->steps) {
@@ -127,7 +131,8 @@ void rows_begin(const struct kit_about *about, unsigned done) {
 
 void rows_finish(unsigned steps, bool wrong) {
     if (wrong)
-        fprintf(stderr, "kit: the library is wrong on this machine and must not be used on it; "
-                        "import this file to have it said in the product's folder\n");
+        fprintf(stderr,
+                "kit: the library computes wrong results on this machine; do not use it here. "
+                "Import this file to record it in the product's folder\n");
     row_add("{\"end\":%u,", steps), row_date(), row_end();
 }

@@ -1,6 +1,6 @@
-/* A kit's file of results: a line for each step, a JSON object with date and checksum, written
- * in one piece and synced. A file with steps is continued, after an incomplete last line is
- * removed. */
+/* A kit's file of results. Each step has one line: a JSON object with date and checksum, written
+ * with one call and synced. A file that already has steps is continued after its incomplete last
+ * line, if any, is removed. */
 #ifndef TENSOROP_KIT_ROWS_H
 #define TENSOROP_KIT_ROWS_H
 
@@ -12,7 +12,7 @@ struct kit_about {
     unsigned steps;
 };
 
-void kit_die(const char *why) __attribute__((noreturn)); /* with status 2 */
+void kit_die(const char *why) __attribute__((noreturn)); /* ends the process with status 2 */
 
 /* The current row. The first row_add has the opening brace; row_end adds the closing one. */
 void row_add(const char *form, ...) __attribute__((format(printf, 1, 2)));
@@ -22,11 +22,11 @@ const char *row_so_far(void);
 void row_clear(void);
 void row_end(void); /* writes the row to the file */
 
-/* The number of steps in the file; ends the process if it has all steps or is another kit's. */
+/* The number of steps in the file. Ends the process if the file is complete or is another kit's. */
 unsigned rows_open(const char *path, const struct kit_about *about);
-/* Begins the row of a run's start, up to the fields of its machine. */
+/* Begins the first row of a run, up to the fields of the machine. */
 void rows_begin(const struct kit_about *about, unsigned done);
-/* Writes the last row. wrong: the library is wrong; the user gets a message. */
+/* Writes the last row. wrong: the library computes wrong results, which the user is told. */
 void rows_finish(unsigned steps, bool wrong);
 
 #endif

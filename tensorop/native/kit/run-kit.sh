@@ -1,6 +1,6 @@
 #!/bin/sh
-# Measures this kit's library here and writes one file, which goes back to `tensorop import DIR FILE`.
-# Stopped and started again, it goes on. See README for BOARD, CPU, OUT and RUN.
+# Measures this kit's library on this machine and writes one file for `tensorop import DIR FILE`.
+# If it was stopped, start it again: it continues. README explains BOARD, CPU, OUT and RUN.
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")"
 out=${OUT:-result.jsonl}
@@ -18,11 +18,11 @@ case " @ARCH@ " in
 esac
 if command -v sha256sum >/dev/null 2>&1; then
     if ! sha256sum -c SHA256SUMS >/dev/null 2>&1; then
-        echo "run-kit: a file of this kit is damaged (sha256sum -c SHA256SUMS); copy it here again" >&2
+        echo "run-kit: a file of this kit is damaged (sha256sum -c SHA256SUMS); copy the kit to this machine again" >&2
         exit 2
     fi
 fi
-# $RUN is words: an emulator and its options
+# $RUN has several words: an emulator and its options
 # shellcheck disable=SC2086
 $RUN ./kit plan.bin "$out" || exit $?
 case $out in
@@ -31,6 +31,6 @@ case $out in
 esac
 name=${out##*/}
 case $name in
-*[!A-Za-z0-9_.+-]*) name="'$(printf %s "$name" | sed "s/'/'\\\\''/g")'" ;; # as a shell reads it
+*[!A-Za-z0-9_.+-]*) name="'$(printf %s "$name" | sed "s/'/'\\\\''/g")'" ;; # quoted for a shell
 esac
-printf '%s\n' "$whole is whole; bring it back: tensorop import DIR $name"
+printf '%s\n' "$whole is complete; copy it back and run: tensorop import DIR $name"

@@ -1,8 +1,8 @@
 /* avx2_f32_direct_330b: micro-kernel 'direct' at ahead=0 mr_vectors=1 narrow=1 nr=1 partial_sums=4 (avx2,
- * f32) the smallest products, read where they lie: a tile of mr_vectors vectors by nr columns in registers, k
- * straight through, no packing and no blocks; tiles of few accumulators have several sums each, of every
- * second or fourth step of k, so that an FMA's latency does not stand in their way; where both operands run
- * along k, vectors do too, and with narrow = 1 few rows of much depth are turned round for that */
+ * f32) the smallest products, with both operands read in place: a tile of mr_vectors vectors by nr columns
+ * stays in registers over all of k, without packing or blocks; tiles with few accumulators keep several
+ * partial sums, of every second or fourth step of k, to hide the latency of FMAs; where k is contiguous in
+ * both operands, vectors run along k; narrow = 1 transposes few rows with large k for this */
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
                               const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
@@ -61,7 +61,7 @@ avx2_f32_direct_330b_tile_1x1(size_t m, size_t k, const float *restrict a, size_
     }
 }
 
-/* 1 vector of rows by n columns */
+/* 1 vector of rows, by n columns */
 static void avx2_f32_direct_330b_rows_1(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                         const float *b, size_t rsb, size_t csb, float beta, float *c,
                                         size_t ldc) {
@@ -135,7 +135,7 @@ avx2_f32_direct_330b_tile_1x1_tail(size_t m, size_t k, const float *restrict a, 
     }
 }
 
-/* 1 vector of rows, the last as long as m leaves it by n columns */
+/* 1 vector of rows, the last possibly partial, by n columns */
 static void avx2_f32_direct_330b_rows_1_tail(size_t m, size_t n, size_t k, float alpha, const float *a,
                                              size_t lda, const float *b, size_t rsb, size_t csb, float beta,
                                              float *c, size_t ldc) {
@@ -182,7 +182,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_across_1(size_t m, si
     for (; n >= 1; n -= 1) {
         __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
 
-        if (beta != 0) { /* else C is not read */
+        if (beta != 0) { /* at beta = 0 C is not read */
             c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
         }
         tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
@@ -209,7 +209,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_across_2(size_t m, si
         __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b[0 * rsb + 0 * csb]));
         c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
 
-        if (beta != 0) { /* else C is not read */
+        if (beta != 0) { /* at beta = 0 C is not read */
             c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
         }
         tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
@@ -238,7 +238,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_across_3(size_t m, si
         c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b[1 * rsb + 0 * csb]), c0);
         c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b[2 * rsb + 0 * csb]), c0);
 
-        if (beta != 0) { /* else C is not read */
+        if (beta != 0) { /* at beta = 0 C is not read */
             c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
         }
         tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
@@ -269,7 +269,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_across_4(size_t m, si
         c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b[2 * rsb + 0 * csb]), c0);
         c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b[3 * rsb + 0 * csb]), c0);
 
-        if (beta != 0) { /* else C is not read */
+        if (beta != 0) { /* at beta = 0 C is not read */
             c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
         }
         tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
@@ -302,7 +302,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_across_5(size_t m, si
         c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b[3 * rsb + 0 * csb]), c0);
         c0 = _mm256_fmadd_ps(a4, _mm256_set1_ps(b[4 * rsb + 0 * csb]), c0);
 
-        if (beta != 0) { /* else C is not read */
+        if (beta != 0) { /* at beta = 0 C is not read */
             c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
         }
         tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
@@ -337,7 +337,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_across_6(size_t m, si
         c0 = _mm256_fmadd_ps(a4, _mm256_set1_ps(b[4 * rsb + 0 * csb]), c0);
         c0 = _mm256_fmadd_ps(a5, _mm256_set1_ps(b[5 * rsb + 0 * csb]), c0);
 
-        if (beta != 0) { /* else C is not read */
+        if (beta != 0) { /* at beta = 0 C is not read */
             c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
         }
         tensorop_store_tail_f32(c + 0 * ldc, tail, c0);
@@ -363,7 +363,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_1(size_t m, s
             const __m256 a0 = _mm256_loadu_ps(a + i + 0 * lda);
             __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
             }
             _mm256_storeu_ps(c + i + 0 * ldc, c0);
@@ -374,7 +374,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_1(size_t m, s
             const __m256 a0 = _mm256_maskload_ps(a + i + 0 * lda, tail);
             __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
             }
             tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
@@ -404,7 +404,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_2(size_t m, s
             __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
             c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
             }
             _mm256_storeu_ps(c + i + 0 * ldc, c0);
@@ -417,7 +417,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_2(size_t m, s
             __m256 c0 = _mm256_mul_ps(a0, _mm256_set1_ps(b0_0));
             c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
             }
             tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
@@ -450,7 +450,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_3(size_t m, s
             c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
             c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
             }
             _mm256_storeu_ps(c + i + 0 * ldc, c0);
@@ -465,7 +465,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_3(size_t m, s
             c0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b1_0), c0);
             c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
             }
             tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
@@ -501,7 +501,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_4(size_t m, s
             c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
             c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b3_0), c0);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_loadu_ps(c + i + 0 * ldc), _mm256_set1_ps(beta), c0);
             }
             _mm256_storeu_ps(c + i + 0 * ldc, c0);
@@ -518,7 +518,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_4(size_t m, s
             c0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b2_0), c0);
             c0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b3_0), c0);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = _mm256_fmadd_ps(_mm256_maskload_ps(c + i + 0 * ldc, tail), _mm256_set1_ps(beta), c0);
             }
             tensorop_store_tail_f32(c + i + 0 * ldc, tail, c0);
@@ -554,7 +554,8 @@ static inline void avx2_f32_direct_330b_shallow_rows(size_t m, size_t n, size_t 
     }
 }
 
-/* Of many rows as many at a time as half of L1 holds of A. */
+/* Takes as many rows at a time as half of L1 holds of
+ * A. */
 static __attribute__((noinline)) void avx2_f32_direct_330b_shallow(size_t m, size_t n, size_t k, float alpha,
                                                                    const float *a, size_t lda, const float *b,
                                                                    size_t rsb, size_t csb, float beta,
@@ -591,7 +592,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow(size_t m, siz
     }
 }
 
-/* The same; of a C larger than half of L1 as many columns at a time as that holds. */
+/* The same. If C is larger than half of L1, it is computed in column blocks that fit there. */
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                 const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
@@ -611,8 +612,8 @@ avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const
     avx2_f32_direct_330b_down(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
-/* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
- * values. */
+/* to[q * ldt + i] = from[i * lda + q]. Separate functions, to avoid the register pressure of their callers.
+ */
 static __attribute__((noinline)) void avx2_f32_direct_330b_turn(const float *from, size_t lda, float *to,
                                                                 size_t ldt, size_t steps) {
     const size_t lanes = 8;
@@ -635,8 +636,8 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_turn_some(const float
     tensorop_transpose_f32(to, ldt, from, lda, rows, steps);
 }
 
-/* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
- * stack has room for. */
+/* A's rows are contiguous, lda apart. They are transposed onto the stack, as many rows and steps of k at a
+ * time as fit there. */
 static __attribute__((noinline)) void avx2_f32_direct_330b_turned(size_t m, size_t n, size_t k, float alpha,
                                                                   const float *a, size_t lda, const float *b,
                                                                   size_t rsb, size_t csb, float beta,
@@ -1169,7 +1170,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_along_k(size_t m, siz
                                                                    const float *a, size_t lda, const float *b,
                                                                    size_t rsb, size_t csb, float beta,
                                                                    float *c, size_t ldc) {
-    if (n == 1) { /* a column, as a row */
+    if (n == 1) { /* one column, computed as a row */
         avx2_f32_direct_330b_dots_1(1, m, k, alpha, b, k, a, 1, lda, beta, c, 1);
         return;
     }
@@ -1182,7 +1183,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_along_k(size_t m, siz
         avx2_f32_direct_330b_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
-/* to[i * ldt + q] = from[q * ld + i]: lines of `steps` elements from as many columns of few rows. */
+/* to[i * ldt + q] = from[q * ld + i]: transposes `steps` columns of a few rows. */
 static inline void avx2_f32_direct_330b_turn_narrow(const float *from, size_t ld, float *to, size_t ldt,
                                                     size_t steps, size_t rows) {
     const size_t lanes = 8;
@@ -1194,8 +1195,8 @@ static inline void avx2_f32_direct_330b_turn_narrow(const float *from, size_t ld
     tensorop_transpose_f32(to, ldt, from, ld, steps, rows);
 }
 
-/* 1 where vectors along m would be empty for the most part, and k is long enough to turn round for it what
- * does not lie along k: rows of A and columns of B, of one of which there are some. */
+/* 1 if vectors along m would be mostly empty, and k is large enough to pay for transposing the operands whose
+ * k is not contiguous: A's rows, B's columns, or both. */
 static inline int avx2_f32_direct_330b_is_narrow(size_t m, size_t n, size_t k, size_t rsa, size_t csa,
                                                  size_t rsb) {
     if (k < 4 * n || k < 4 * m)
@@ -1205,8 +1206,8 @@ static inline int avx2_f32_direct_330b_is_narrow(size_t m, size_t n, size_t k, s
            (rows ? rsa == 1 || m == 1 : columns != 0);
 }
 
-/* Few rows: what of A and B does not lie along k is turned round on the stack, piece by piece, for vectors
- * along k. */
+/* Few rows: operands whose k is not contiguous are transposed on the stack, piece by piece, so that vectors
+ * run along k. */
 static __attribute__((noinline)) void avx2_f32_direct_330b_narrow(size_t m, size_t n, size_t k, float alpha,
                                                                   const float *a, size_t rsa, size_t csa,
                                                                   const float *b, size_t rsb, size_t csb,
@@ -1235,7 +1236,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_scale(size_t m, size_
             c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
 }
 
-/* A column of C from one of A and a number: C = scale * A + beta * C. */
+/* One column of C from one column of A and a scalar: C = scale * A + beta * C. */
 static __attribute__((noinline)) void avx2_f32_direct_330b_scaled(size_t m, float scale, const float *a,
                                                                   float beta, float *c) {
     const size_t lanes = 8;
@@ -1267,7 +1268,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_scaled(size_t m, floa
     }
 }
 
-/* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
+/* C = alpha * A * B + beta * C. A is m x k, B is k x n; each has two strides, one of which is 1. C is
  * column-major. */
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float *a, size_t rsa, size_t csa,
@@ -1276,11 +1277,11 @@ avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float 
         avx2_f32_direct_330b_scale(m, n, beta, c, ldc);
     else if (k == 1 && n == 1 && rsa == 1)
         avx2_f32_direct_330b_scaled(m, alpha * *b, a, beta, c);
-    else if (m == 1 && ldc == 1 && rsb == 1 && k < 8 && n >= 8) /* vectors run along C, a column */
+    else if (m == 1 && ldc == 1 && rsb == 1 && k < 8 && n >= 8) /* vectors along C as a column */
         avx2_f32_direct_330b_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
-              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
+              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a reduction over a vector's lanes is slow */
         avx2_f32_direct_330b_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
     else if (avx2_f32_direct_330b_is_narrow(m, n, k, rsa, csa, rsb))
         avx2_f32_direct_330b_narrow(m, n, k, alpha, a, rsa, csa, b, rsb, csb, beta, c, ldc);
@@ -1290,14 +1291,14 @@ avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float 
         avx2_f32_direct_330b_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
 }
 
-/* the workspace is given by the caller: a candidate allocates nothing */
+/* the caller provides the workspace: a candidate allocates nothing */
 void tensorop_candidate_0(const struct tensorop_call *call) {
     size_t m = (size_t)call->dim[DIM_m], n = (size_t)call->dim[DIM_n], k = (size_t)call->dim[DIM_k];
     const float *a = call->buffer[BUFFER_A], *b = call->buffer[BUFFER_B];
     size_t lda = (size_t)call->ld[LD_A], ldb = (size_t)call->ld[LD_B], ldc = (size_t)call->ld[LD_C];
     int row_major = call->flag[FLAG_layout] == LAYOUT_row, ta = (int)call->flag[FLAG_ta],
         tb = (int)call->flag[FLAG_tb];
-    if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its transpose in column-major */
+    if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its column-major transpose */
         const float *x = a;
         size_t t = m, ld = lda;
         int trans = ta;
@@ -1307,7 +1308,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
         ta = tb, tb = trans;
     }
     size_t rsa = ta ? lda : 1, csa = ta ? 1 : lda, rsb = tb ? ldb : 1, csb = tb ? 1 : ldb;
-    if (m == 1 && ldc == 1 && csb == 1) { /* one row, as a column: vectors run along it */
+    if (m == 1 && ldc == 1 && csb == 1) { /* one row, computed as a column, so that vectors run along it */
         const float *left = b;
         const size_t across = rsa, along = csa;
         b = a, a = left;

@@ -1,10 +1,10 @@
 /* avx2_f64_dot_74e2: micro-kernel 'dot' at ahead=0 fetch=4 ku=2 late=0 lead=0 mr_vectors=2 nr=1 (avx2, f64)
- * mr_vectors x nr inner products: vectors run along k in rows of A and columns of B alike, each accumulator
- * gathers one element of C and is summed at the end; nothing is broadcast and no lane idles however few rows
- * or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one step of k before
- * theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows and columns are
- * prefetched `fetch` cache lines ahead; `straight` ones read a matrix from end to end that meets a few lines
- * only */
+ * mr_vectors x nr inner products: vectors run along k in rows of A and columns of B; each accumulator holds
+ * partial sums of one element of C and is reduced at the end; nothing is broadcast; no lane is idle even with
+ * few rows or columns; B is loaded `lead` columns before its use, or (with `ahead`) A and B are loaded one
+ * step of k early, between FMAs, into registers last read `late` FMAs before; rows and columns are prefetched
+ * `fetch` cache lines ahead; with `straight`, a matrix that meets only a few rows or columns is read from end
+ * to end */
 static inline __attribute__((always_inline)) void
 avx2_f64_dot_74e2_tile_1x1(size_t m, size_t k, const double *restrict a, size_t lda, const double *restrict b,
                            size_t rsb, size_t csb, double alpha, double beta, double *restrict c,

@@ -1,9 +1,8 @@
 /* avx512_f32_outer_682d: micro-kernel 'outer' at ahead=0 c_ahead=0 fetch=0 ku=2 late=0 lead=0 mr_vectors=1
- * nr=2 (avx512, f32) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a
- * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
- * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
- * overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C
- * are brought near while the tile is computed */
+ * nr=2 (avx512, f32) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B per
+ * column; to hide latency, A is loaded `ahead` k steps and B `lead` columns before their use; A's loads begin
+ * after `late` columns, when the last readers of their registers are done; A is prefetched into L1 `fetch` k
+ * steps before its loads; with `c_ahead`, columns of C are prefetched while the tile is computed */
 static inline __attribute__((always_inline)) void
 avx512_f32_outer_682d_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                     const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,

@@ -1,9 +1,9 @@
 // gemm bf16 by small
 //
-// batches of small matrices, a warp a tile of 32 columns, from memory to registers and back without shared memory
+// batches of small matrices: one warp per tile of 32 columns, from memory to registers and back, without shared memory
 #include <stdint.h>
 
-/* A launch over pointers. */
+/* Arguments of a launch with pointers. */
 struct Args {
     int m, n, k, batch;
     int tiles_m, tiles_n, group;
@@ -71,8 +71,8 @@ __device__ __forceinline__ void block(int m, int n, int k, float alpha, float be
            size_t ldb, uint16_t *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
            uint16_t *tiles, float *sums) {
     const int lane = thread % 32, g = lane / 4, t = lane % 4;
-    // Thread t of four has 8 neighbours along K of each of its rows and columns, so ordered that its sums are 8 neighbours
-    // of a row of C.
+    // Thread t of four holds 8 adjacent elements along K of each of its rows and columns. Their order makes its sums 8
+    // adjacent elements of a row of C.
     const bool whole = row0 + 32 <= m && col0 + 32 <= n && k == 32;
     if (whole && beta == 0 && words) {
         const int p = 8 * t;

@@ -1,18 +1,18 @@
 // gemm bf16 by wgmma
 //
-// the copy engine fills a ring of tiles in shared memory, warpgroups multiply them by wgmma, and what is done leaves through shared memory; blocks that stay take many tiles
+// TMA fills a ring of tiles in shared memory; warpgroups multiply them with wgmma; results leave through shared memory; persistent blocks compute many tiles
 #include <stdint.h>
 
-/* A launch over tensor maps. m and n are of the product as computed: swapped where the kernel swaps. */
+/* Arguments of a launch with tensor maps. m and n are those of the computed product, after a swap. */
 struct Args {
     int m, n, k, batch;
-    int tiles_m, tiles_n, group, clusters; /* in clusters of tiles; group: rows of them that run along N together */
+    int tiles_m, tiles_n, group, clusters; /* in clusters; group: rows of clusters that run along N together */
     float alpha, beta;
     uint16_t *c;
     int64_t ldc, stride_c;
-    int next; /* when the next launch may begin: 0 at once, 1 when the one before is over, 2 when the last load is begun */
-    int ahead_a, ahead_b; /* steps of K of which inputs are fetched into L2 before the one before is over */
-    uint64_t keep_a, keep_b, keep_c; /* how L2 keeps what is read and written */
+    int next; /* the next launch may begin: 0 at once, 1 after the previous one ended, 2 after the last load */
+    int ahead_a, ahead_b; /* steps of K whose inputs are prefetched into L2 before the previous launch ends */
+    uint64_t keep_a, keep_b, keep_c; /* L2 cache policies of the operands */
 };
 struct alignas(128) CUtensorMap {
     uint64_t opaque[16];
@@ -192,7 +192,7 @@ __device__ __forceinline__ void next_may_begin() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// Where the tile of a number is, in clusters of tiles: groups of `group` rows run along N together.
+// The position of a tile, in clusters of tiles: groups of `group` rows run along N together.
 struct Place {
     int m, n, batch;
 };
@@ -220,14 +220,14 @@ __device__ __forceinline__ void block(const Args *launch, const CUtensorMap *map
     if (thread == 0) {
         for (int s = 0; s < 4; ++s) {
             barrier_init(full + 8 * s, 1);
-            // Whoever fills a stage here has to know that its readers are done: in every block that shares loads with this one.
+            // A stage may be filled again when its readers are done, in all blocks that share loads with this one.
             barrier_init(empty + 8 * s, 4);
         }
         barriers_visible();
         map_prefetch(map_a), map_prefetch(map_b), map_prefetch(map_c);
     }
     cluster_barrier();
-    // The next kernel may take its place as soon as this one has: it waits as this one does.
+    // The next kernel may start as soon as this one runs: it waits for its predecessor as this one does.
     if (next == 0)
         next_may_begin();
     const int rank_m = rank % 2;
@@ -278,7 +278,7 @@ if (++stage == 4)
         const int consumer = warpgroup - 1;
         const int wm = consumer % 2 * 64;
         const int wn = 0;
-        // Along M or N a chunk of 64 elements is 64 rows of 128 bytes: as far as 64 rows along K.
+        // Along M or N, a chunk of 64 elements has 64 rows of 128 bytes, the same size as 64 rows along K.
         const Shared a0 = ring + wm * 128, b0 = ring + 16384 + wn * 128;
         const Shared my_pieces = pieces + consumer * 16384;
         int buffer = 0;
@@ -298,7 +298,7 @@ if (++stage == 4)
                     for (int i = 0; i < 1; ++i)
                         wgmma(sum + 128 * i, a, i, b, kk, k > k_begin || kk > 0);
                 wgmma_commit();
-                // The stage before this one is free once its products are done: one group late, so that the tensor cores
+                // The previous stage is released when its products are done, one group late, so that the tensor cores
                 // always have work.
                 wgmma_wait<1>();
                 if (last >= 0) {
@@ -331,7 +331,7 @@ if (++stage == 4)
                     for (int g = 0; g < 4; ++g) {
                         float *const s = sum + 128 * i + 32 * piece + 8 * g;
                         if (beta != 0) {
-                            // Read anew, so that no register holds it through the products.
+                            // Computed again here, so that no register holds it during the products.
                             const int its = thread_number() % 128, in_warp = its % 32;
                             const int r0 = row + 64 * i + its / 32 * 16 + in_warp / 4;
                             const int c0 = col0 + 64 * piece + 16 * g + in_warp % 4 * 2;
@@ -379,7 +379,7 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
           blockIdx.x / 2, gridDim.x / 2, k_begin, k_end, p.next, p.ahead_a || p.ahead_b,
           min(k_begin + p.ahead_a, k_end), min(k_begin + p.ahead_b, k_end), p.keep_a, p.keep_b, p.keep_c, threadIdx.x, rank,
           ring, pieces, full, full + 32);
-    // No block leaves while another may write to its shared memory or read it.
+    // A block must not exit while another one may still access its shared memory.
     __syncwarp();
     cluster_barrier();
 }

@@ -1,13 +1,13 @@
 // gemm f16 by wmma
 //
-// nvcuda::wmma over shared memory, loads staged by copies that do not wait; every layout, alignment, alpha and beta
+// nvcuda::wmma from shared memory, filled by asynchronous copies; serves every layout, alignment, alpha and beta
 #include <stdint.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
 
-/* A launch over pointers. */
+/* Arguments of a launch with pointers. */
 struct Args {
     int m, n, k, batch;
     int tiles_m, tiles_n, group;

@@ -1,9 +1,8 @@
 /* scalar_f64_outer_ab5e: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 mr_vectors=1
- * nr=2 (generic, f64) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a
- * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
- * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
- * overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C
- * are brought near while the tile is computed */
+ * nr=2 (generic, f64) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B
+ * per column; to hide latency, A is loaded `ahead` k steps and B `lead` columns before their use; A's loads
+ * begin after `late` columns, when the last readers of their registers are done; A is prefetched into L1
+ * `fetch` k steps before its loads; with `c_ahead`, columns of C are prefetched while the tile is computed */
 static inline __attribute__((always_inline)) void
 scalar_f64_outer_ab5e_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                     const double *restrict b, size_t rsb, size_t csb, double alpha,
@@ -22,7 +21,7 @@ scalar_f64_outer_ab5e_tile_1x1_tail(size_t m, size_t k, const double *restrict a
 
         (void)(b);
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = ((c0_0) + (a0_0) * (b0));
@@ -89,7 +88,7 @@ scalar_f64_outer_ab5e_tile_1x2_tail(size_t m, size_t k, const double *restrict a
 
         (void)(b);
         b1 = b[0 * rsb + 1 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = ((c0_0) + (a0_0) * (b0));
@@ -105,7 +104,7 @@ scalar_f64_outer_ab5e_tile_1x2_tail(size_t m, size_t k, const double *restrict a
         (void)(b);
         b += 2 * rsb;
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = ((c0_1) + (a1_0) * (b1));
@@ -181,7 +180,7 @@ scalar_f64_outer_ab5e_tile_1x2(size_t m, size_t k, const double *restrict a, siz
 
         (void)(b);
         b1 = b[0 * rsb + 1 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = ((c0_0) + (a0_0) * (b0));
@@ -197,7 +196,7 @@ scalar_f64_outer_ab5e_tile_1x2(size_t m, size_t k, const double *restrict a, siz
         (void)(b);
         b += 2 * rsb;
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = ((c0_1) + (a1_0) * (b1));

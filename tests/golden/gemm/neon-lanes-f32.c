@@ -1,9 +1,9 @@
 /* neon_f32_lanes_0cde: micro-kernel 'lanes' at fetch=16 halves=1 ku=2 mr_vectors=1 nr=4 (neon, f32)
- * rank-1 updates of an mr_vectors x nr register tile whose elements of B come a vector at a time and are
- * taken from its lanes; what a k step needs is loaded during the step before, a vector after every third FMA;
- * with `halves` vectors come as in-order cores issue them best: the low half by a vector load, the high one
- * through a general register beside FMAs, their union beside the next vector's low half; packed A is
- * prefetched `fetch` k steps ahead, and columns of B where they lie */
+ * rank-1 updates of an mr_vectors x nr register tile: elements of B are loaded as vectors; FMAs take them
+ * from lanes; the vectors of a k step are loaded during the step before, one after every third FMA; with
+ * `halves`, for in-order cores, a vector is loaded in two parts: the low half by a vector load, the high half
+ * through a general register beside FMAs, and both are joined beside the next vector's low half; packed A is
+ * prefetched `fetch` k steps ahead, and so are columns of B that are read in place */
 static inline __attribute__((always_inline)) void
 neon_f32_lanes_0cde_tile_1x1_tail(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,

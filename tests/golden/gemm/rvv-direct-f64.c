@@ -1,9 +1,8 @@
 /* rvv_f64_direct_0dc0: micro-kernel 'direct' at ahead=1 lmul=2 mr_vectors=1 narrow=0 nr=1 partial_sums=4
- * (rvv, f64) the smallest products, read where they lie: a tile of mr_vectors vectors by nr columns in
- * registers, k straight through, no packing and no blocks; tiles of few accumulators have several sums each,
- * of every second or fourth step of k, so that an FMA's latency does not stand in their way; where both
- * operands run along k, vectors do too, and with narrow = 1 few rows of much depth are turned round for that
- */
+ * (rvv, f64) the smallest products, with both operands read in place: a tile of mr_vectors vectors by nr
+ * columns stays in registers over all of k, without packing or blocks; tiles with few accumulators keep
+ * several partial sums, of every second or fourth step of k, to hide the latency of FMAs; where k is
+ * contiguous in both operands, vectors run along k; narrow = 1 transposes few rows with large k for this */
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                   const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
@@ -63,7 +62,7 @@ rvv_f64_direct_0dc0_tile_1x1_tail(size_t m, size_t k, const double *restrict a, 
     }
 }
 
-/* 1 vector of rows, the last as long as m leaves it by n columns */
+/* 1 vector of rows, the last possibly partial, by n columns */
 static void rvv_f64_direct_0dc0_rows_1_tail(size_t m, size_t n, size_t k, double alpha, const double *a,
                                             size_t lda, const double *b, size_t rsb, size_t csb, double beta,
                                             double *c, size_t ldc) {
@@ -107,7 +106,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_1(size_t m, si
             const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + i + 0 * lda, tail);
             vfloat64m2_t c0 = __riscv_vfmul_vf_f64m2(a0, b0_0, tail);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
             }
             __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
@@ -137,7 +136,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_2(size_t m, si
             vfloat64m2_t c0 = __riscv_vfmul_vf_f64m2(a0, b0_0, tail);
             c0 = __riscv_vfmacc_vf_f64m2(c0, b1_0, a1, tail);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
             }
             __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
@@ -170,7 +169,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_3(size_t m, si
             c0 = __riscv_vfmacc_vf_f64m2(c0, b1_0, a1, tail);
             c0 = __riscv_vfmacc_vf_f64m2(c0, b2_0, a2, tail);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
             }
             __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
@@ -206,7 +205,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_4(size_t m, si
             c0 = __riscv_vfmacc_vf_f64m2(c0, b2_0, a2, tail);
             c0 = __riscv_vfmacc_vf_f64m2(c0, b3_0, a3, tail);
 
-            if (beta != 0) { /* else C is not read */
+            if (beta != 0) { /* at beta = 0 C is not read */
                 c0 = __riscv_vfmacc_vf_f64m2(c0, beta, __riscv_vle64_v_f64m2(c + i + 0 * ldc, tail), tail);
             }
             __riscv_vse64_v_f64m2(c + i + 0 * ldc, c0, tail);
@@ -242,7 +241,8 @@ static inline void rvv_f64_direct_0dc0_shallow_rows(size_t m, size_t n, size_t k
     }
 }
 
-/* Of many rows as many at a time as half of L1 holds of A. */
+/* Takes as many rows at a time as half of L1 holds of
+ * A. */
 static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow(size_t m, size_t n, size_t k, double alpha,
                                                                   const double *a, size_t lda,
                                                                   const double *b, size_t rsb, size_t csb,
@@ -255,7 +255,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow(size_t m, size
     }
 }
 
-/* The same; of a C larger than half of L1 as many columns at a time as that holds. */
+/* The same. If C is larger than half of L1, it is computed in column blocks that fit there. */
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                                const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
@@ -275,8 +275,8 @@ rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const
     rvv_f64_direct_0dc0_down(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
-/* to[q * ldt + i] = from[i * lda + q]; functions of their own, so that they are spared the callers' many
- * values. */
+/* to[q * ldt + i] = from[i * lda + q]. Separate functions, to avoid the register pressure of their callers.
+ */
 static __attribute__((noinline)) void rvv_f64_direct_0dc0_turn_some(const double *from, size_t lda,
                                                                     double *to, size_t ldt, size_t rows,
                                                                     size_t steps) {
@@ -289,8 +289,8 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_turn_some(const double
     tensorop_transpose_f64m2(to, ldt, from, lda, rows, steps);
 }
 
-/* A's rows are contiguous, lda apart: as many of them at a time are turned round, as many steps of k, as the
- * stack has room for. */
+/* A's rows are contiguous, lda apart. They are transposed onto the stack, as many rows and steps of k at a
+ * time as fit there. */
 static __attribute__((noinline)) void rvv_f64_direct_0dc0_turned(size_t m, size_t n, size_t k, double alpha,
                                                                  const double *a, size_t lda, const double *b,
                                                                  size_t rsb, size_t csb, double beta,
@@ -1082,7 +1082,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_along_k(size_t m, size
                                                                   const double *a, size_t lda,
                                                                   const double *b, size_t rsb, size_t csb,
                                                                   double beta, double *c, size_t ldc) {
-    if (n == 1) { /* a column, as a row */
+    if (n == 1) { /* one column, computed as a row */
         rvv_f64_direct_0dc0_dots_1(1, m, k, alpha, b, k, a, 1, lda, beta, c, 1);
         return;
     }
@@ -1103,7 +1103,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_scale(size_t m, size_t
             c[i + j * ldc] = beta == 0 ? 0 : beta * c[i + j * ldc];
 }
 
-/* A column of C from one of A and a number: C = scale * A + beta * C. */
+/* One column of C from one column of A and a scalar: C = scale * A + beta * C. */
 static __attribute__((noinline)) void rvv_f64_direct_0dc0_scaled(size_t m, double scale, const double *a,
                                                                  double beta, double *c) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
@@ -1137,7 +1137,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_scaled(size_t m, doubl
     }
 }
 
-/* C = alpha * A * B + beta * C with A m x k and B k x n by strides, of which each has one that is 1; C
+/* C = alpha * A * B + beta * C. A is m x k, B is k x n; each has two strides, one of which is 1. C is
  * column-major. */
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double *a, size_t rsa, size_t csa,
@@ -1147,11 +1147,11 @@ rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double
     else if (k == 1 && n == 1 && rsa == 1)
         rvv_f64_direct_0dc0_scaled(m, alpha * *b, a, beta, c);
     else if (m == 1 && ldc == 1 && rsb == 1 && k < __riscv_vsetvlmax_e64m2() &&
-             n >= __riscv_vsetvlmax_e64m2()) /* vectors run along C, a column */
+             n >= __riscv_vsetvlmax_e64m2()) /* vectors along C as a column */
         rvv_f64_direct_0dc0_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
     else if (csa == 1 && rsb == 1 &&
              (m == 1 ||
-              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a sum over a vector's lanes is dear */
+              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a reduction over a vector's lanes is slow */
         rvv_f64_direct_0dc0_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
     else if (rsa == 1 || m == 1)
         rvv_f64_direct_0dc0_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
@@ -1159,14 +1159,14 @@ rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double
         rvv_f64_direct_0dc0_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
 }
 
-/* the workspace is given by the caller: a candidate allocates nothing */
+/* the caller provides the workspace: a candidate allocates nothing */
 void tensorop_candidate_0(const struct tensorop_call *call) {
     size_t m = (size_t)call->dim[DIM_m], n = (size_t)call->dim[DIM_n], k = (size_t)call->dim[DIM_k];
     const double *a = call->buffer[BUFFER_A], *b = call->buffer[BUFFER_B];
     size_t lda = (size_t)call->ld[LD_A], ldb = (size_t)call->ld[LD_B], ldc = (size_t)call->ld[LD_C];
     int row_major = call->flag[FLAG_layout] == LAYOUT_row, ta = (int)call->flag[FLAG_ta],
         tb = (int)call->flag[FLAG_tb];
-    if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its transpose in column-major */
+    if (row_major) { /* C^T = op(B)^T op(A)^T, and a row-major matrix is its column-major transpose */
         const double *x = a;
         size_t t = m, ld = lda;
         int trans = ta;
@@ -1176,7 +1176,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
         ta = tb, tb = trans;
     }
     size_t rsa = ta ? lda : 1, csa = ta ? 1 : lda, rsb = tb ? ldb : 1, csb = tb ? 1 : ldb;
-    if (m == 1 && ldc == 1 && csb == 1) { /* one row, as a column: vectors run along it */
+    if (m == 1 && ldc == 1 && csb == 1) { /* one row, computed as a column, so that vectors run along it */
         const double *left = b;
         const size_t across = rsa, along = csa;
         b = a, a = left;

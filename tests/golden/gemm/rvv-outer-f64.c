@@ -1,9 +1,9 @@
 /* rvv_f64_outer_58ad: micro-kernel 'outer' at ahead=1 c_ahead=1 fetch=6 ku=2 late=0 lead=2 lmul=2
  * mr_vectors=1 nr=2 (rvv, f64) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one
- * scalar of B a column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither
- * load's latency stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the
- * registers they overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead`
- * columns of C are brought near while the tile is computed */
+ * scalar of B per column; to hide latency, A is loaded `ahead` k steps and B `lead` columns before their use;
+ * A's loads begin after `late` columns, when the last readers of their registers are done; A is prefetched
+ * into L1 `fetch` k steps before its loads; with `c_ahead`, columns of C are prefetched while the tile is
+ * computed */
 static inline __attribute__((always_inline)) void
 rvv_f64_outer_58ad_tile_1x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
@@ -16,8 +16,8 @@ rvv_f64_outer_58ad_tile_1x1_tail(size_t m, size_t k, const double *restrict a, s
     vfloat64m2_t a0_0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, tail);
     vfloat64m2_t a1_0;
     double b0;
-    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
-     * need them too */
+    /* prefetches of C's columns are spread over the loop: a core has few outstanding misses, and A and B need
+     * them too */
     const size_t apart = (1 << 16) / (k / 2 + 1);
     size_t asked = 0;
     for (; k > 2; k -= 2) {
@@ -28,7 +28,7 @@ rvv_f64_outer_58ad_tile_1x1_tail(size_t m, size_t k, const double *restrict a, s
 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, tail);
@@ -36,13 +36,13 @@ rvv_f64_outer_58ad_tile_1x1_tail(size_t m, size_t k, const double *restrict a, s
             const volatile char *at_ = (const char *)(c + column);
             (void)*at_;
         };
-        if (1 * lanes > 8) { /* a column has another cache line */
+        if (1 * lanes > 8) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 8);
         }
-        if (1 * lanes > 16) { /* a column has another cache line */
+        if (1 * lanes > 16) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 16);
         }
-        if (1 * lanes > 24) { /* a column has another cache line */
+        if (1 * lanes > 24) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 24);
         }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
@@ -96,8 +96,8 @@ rvv_f64_outer_58ad_tile_1x2_tail(size_t m, size_t k, const double *restrict a, s
     vfloat64m2_t a1_0;
     double b0 = b[0 * rsb + 0 * csb];
     double b1;
-    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
-     * need them too */
+    /* prefetches of C's columns are spread over the loop: a core has few outstanding misses, and A and B need
+     * them too */
     const size_t apart = (2 << 16) / (k / 2 + 1);
     size_t asked = 0;
     for (; k > 2; k -= 2) {
@@ -108,7 +108,7 @@ rvv_f64_outer_58ad_tile_1x2_tail(size_t m, size_t k, const double *restrict a, s
 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, tail);
@@ -119,13 +119,13 @@ rvv_f64_outer_58ad_tile_1x2_tail(size_t m, size_t k, const double *restrict a, s
             const volatile char *at_ = (const char *)(c + column);
             (void)*at_;
         };
-        if (1 * lanes > 8) { /* a column has another cache line */
+        if (1 * lanes > 8) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 8);
         }
-        if (1 * lanes > 16) { /* a column has another cache line */
+        if (1 * lanes > 16) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 16);
         }
-        if (1 * lanes > 24) { /* a column has another cache line */
+        if (1 * lanes > 24) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 24);
         }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, tail);
@@ -137,7 +137,7 @@ rvv_f64_outer_58ad_tile_1x2_tail(size_t m, size_t k, const double *restrict a, s
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b += 2 * rsb;
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a1_0, tail);
@@ -195,8 +195,8 @@ rvv_f64_outer_58ad_tile_1x2(size_t m, size_t k, const double *restrict a, size_t
     vfloat64m2_t a1_0;
     double b0 = b[0 * rsb + 0 * csb];
     double b1;
-    /* C's columns are asked for one by one, all along: a core has few misses under way at a time, and A and B
-     * need them too */
+    /* prefetches of C's columns are spread over the loop: a core has few outstanding misses, and A and B need
+     * them too */
     const size_t apart = (2 << 16) / (k / 2 + 1);
     size_t asked = 0;
     for (; k > 2; k -= 2) {
@@ -207,7 +207,7 @@ rvv_f64_outer_58ad_tile_1x2(size_t m, size_t k, const double *restrict a, size_t
 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vfmacc_vf_f64m2(c0_0, b0, a0_0, full);
@@ -218,13 +218,13 @@ rvv_f64_outer_58ad_tile_1x2(size_t m, size_t k, const double *restrict a, size_t
             const volatile char *at_ = (const char *)(c + column);
             (void)*at_;
         };
-        if (1 * lanes > 8) { /* a column has another cache line */
+        if (1 * lanes > 8) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 8);
         }
-        if (1 * lanes > 16) { /* a column has another cache line */
+        if (1 * lanes > 16) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 16);
         }
-        if (1 * lanes > 24) { /* a column has another cache line */
+        if (1 * lanes > 24) { /* a column has one more cache line */
             __builtin_prefetch(c + column + 24);
         }
         a0_0 = __riscv_vle64_v_f64m2(a + 2 * lda + 0 * lanes, full);
@@ -236,7 +236,7 @@ rvv_f64_outer_58ad_tile_1x2(size_t m, size_t k, const double *restrict a, size_t
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b += 2 * rsb;
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = __riscv_vfmacc_vf_f64m2(c0_1, b1, a1_0, full);

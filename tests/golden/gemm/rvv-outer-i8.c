@@ -1,9 +1,8 @@
 /* rvv_i8_outer_10df: micro-kernel 'outer' at ahead=1 c_ahead=0 fetch=6 ku=2 late=0 lead=2 lmul=2 mr_vectors=1
- * nr=2 (rvv, i8) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B a
- * column; A is loaded `ahead` k steps and B `lead` columns before their use, so that neither load's latency
- * stands in the FMAs' way; A's loads begin after `late` columns, when the last readers of the registers they
- * overwrite are done; `fetch` k steps before that they are prefetched into L1; with `c_ahead` columns of C
- * are brought near while the tile is computed */
+ * nr=2 (rvv, i8) rank-1 updates of an mr_vectors x nr register tile: vectors along m, one scalar of B per
+ * column; to hide latency, A is loaded `ahead` k steps and B `lead` columns before their use; A's loads begin
+ * after `late` columns, when the last readers of their registers are done; A is prefetched into L1 `fetch` k
+ * steps before its loads; with `c_ahead`, columns of C are prefetched while the tile is computed */
 static inline __attribute__((always_inline)) void
 rvv_i8_outer_10df_tile_1x1_tail(size_t m, size_t k, const int16_t *restrict a, size_t lda,
                                 const int16_t *restrict b, size_t rsb, size_t csb, int32_t alpha,
@@ -22,7 +21,7 @@ rvv_i8_outer_10df_tile_1x1_tail(size_t m, size_t k, const int16_t *restrict a, s
 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vwmacc_vx_i32m2(c0_0, b0, a0_0, tail);
@@ -83,7 +82,7 @@ rvv_i8_outer_10df_tile_1x2_tail(size_t m, size_t k, const int16_t *restrict a, s
 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vwmacc_vx_i32m2(c0_0, b0, a0_0, tail);
@@ -99,7 +98,7 @@ rvv_i8_outer_10df_tile_1x2_tail(size_t m, size_t k, const int16_t *restrict a, s
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b += 2 * rsb;
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = __riscv_vwmacc_vx_i32m2(c0_1, b1, a1_0, tail);
@@ -163,7 +162,7 @@ rvv_i8_outer_10df_tile_1x2(size_t m, size_t k, const int16_t *restrict a, size_t
 
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b1 = b[0 * rsb + 1 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 0 * csb + 40);
         }
         c0_0 = __riscv_vwmacc_vx_i32m2(c0_0, b0, a0_0, full);
@@ -179,7 +178,7 @@ rvv_i8_outer_10df_tile_1x2(size_t m, size_t k, const int16_t *restrict a, size_t
         ((void)(b), __atomic_signal_fence(__ATOMIC_SEQ_CST));
         b += 2 * rsb;
         b0 = b[0 * rsb + 0 * csb];
-        if (rsb == 1) { /* each column is a stream of its own */
+        if (rsb == 1) { /* each column is a separate stream */
             __builtin_prefetch(b + 0 * rsb + 1 * csb + 40);
         }
         c0_1 = __riscv_vwmacc_vx_i32m2(c0_1, b1, a1_0, full);

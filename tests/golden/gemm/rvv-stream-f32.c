@@ -1,8 +1,8 @@
 /* rvv_f32_stream_f04e: micro-kernel 'stream' at fetch=4 ku=2 lmul=2 mr_vectors=64 nr=1 wide=2 (rvv, f32)
- * updates of columns of C by `ku` columns of A at a time: A is read once, from one end to the other, and C,
- * kept in L1, goes through the registers; for products with few columns, where a register tile would walk A
- * page by page; where prefetchers follow many streams, a single column takes four columns of A at a time in
- * pieces of many vectors */
+ * updates columns of C with `ku` columns of A at a time: A is read once, from one end to the other; C stays
+ * in L1 and passes through registers; for products with few columns, where a register tile would stride
+ * through A's pages; where prefetchers follow many streams, a single column takes four columns of A at a time
+ * in pieces of many vectors */
 static inline __attribute__((always_inline)) void
 rvv_f32_stream_f04e_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda, const float *restrict b,
                              size_t rsb, size_t csb, float alpha, float beta, float *restrict c, size_t ldc) {

@@ -1,10 +1,10 @@
 /* rvv_f32_dot_a73c_vlen256: micro-kernel 'dot' at ahead=1 fetch=4 ku=1 late=4 lead=0 lmul=1 mr_vectors=2 nr=1
- * (spacemit-k1, f32) mr_vectors x nr inner products: vectors run along k in rows of A and columns of B alike,
- * each accumulator gathers one element of C and is summed at the end; nothing is broadcast and no lane idles
- * however few rows or columns there are; B is loaded `lead` columns before its use, or (`ahead`) A and B one
- * step of k before theirs, between the FMAs and into registers whose last reader is `late` FMAs back; rows
- * and columns are prefetched `fetch` cache lines ahead; `straight` ones read a matrix from end to end that
- * meets a few lines only */
+ * (spacemit-k1, f32) mr_vectors x nr inner products: vectors run along k in rows of A and columns of B; each
+ * accumulator holds partial sums of one element of C and is reduced at the end; nothing is broadcast; no lane
+ * is idle even with few rows or columns; B is loaded `lead` columns before its use, or (with `ahead`) A and B
+ * are loaded one step of k early, between FMAs, into registers last read `late` FMAs before; rows and columns
+ * are prefetched `fetch` cache lines ahead; with `straight`, a matrix that meets only a few rows or columns
+ * is read from end to end */
 static inline __attribute__((always_inline)) void
 rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, size_t lda,
                                   const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
@@ -21,7 +21,7 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 0 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 80);
             }
 
@@ -30,7 +30,7 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
             }
 
@@ -41,14 +41,14 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
             }
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h0_0 = __riscv_vle32_tu(h0_0, a + 0 * lda + p + 2 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 2 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 2 * lanes + 80);
             }
 
@@ -58,7 +58,7 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 0 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 80);
             }
 
@@ -67,7 +67,7 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
             }
 
@@ -95,7 +95,8 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
         __riscv_vfredusum_vs_f32m1_f32m1(c0_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
     if (beta == 0) { /* C is not read */
         ((void)(c),
-         __atomic_signal_fence(__ATOMIC_SEQ_CST)); /* gathered into vectors, these stores would take longer */
+         __atomic_signal_fence(
+             __ATOMIC_SEQ_CST)); /* the compiler must not combine these stores into vectors: that is slower */
         c[0 + 0 * ldc] = alpha * dot0_0;
     } else {
         const float old0_0 = c[0 + 0 * ldc];
@@ -122,7 +123,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 80);
             }
 
@@ -131,7 +132,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
             }
 
@@ -139,7 +140,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 80);
             }
 
@@ -150,14 +151,14 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
             }
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h0_0 = __riscv_vle32_tu(h0_0, b + 0 * csb + p + 2 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 2 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 2 * lanes + 80);
             }
 
@@ -167,7 +168,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 80);
             }
 
@@ -177,7 +178,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 80);
             }
 
@@ -186,7 +187,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             if (lanes > 8) { /* two vectors are longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
             }
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
             }
 
@@ -194,7 +195,7 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is */
+            if (lanes > 16) { /* one vector is longer than a cache line */
                 __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 80);
             }
 
@@ -230,10 +231,12 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
         __riscv_vfredusum_vs_f32m1_f32m1(c1_0, __riscv_vfmv_v_f_f32m1(0, 1), lanes));
     if (beta == 0) { /* C is not read */
         ((void)(c),
-         __atomic_signal_fence(__ATOMIC_SEQ_CST)); /* gathered into vectors, these stores would take longer */
+         __atomic_signal_fence(
+             __ATOMIC_SEQ_CST)); /* the compiler must not combine these stores into vectors: that is slower */
         c[0 + 0 * ldc] = alpha * dot0_0;
         ((void)(c),
-         __atomic_signal_fence(__ATOMIC_SEQ_CST)); /* gathered into vectors, these stores would take longer */
+         __atomic_signal_fence(
+             __ATOMIC_SEQ_CST)); /* the compiler must not combine these stores into vectors: that is slower */
         c[1 + 0 * ldc] = alpha * dot1_0;
     } else {
         const float old0_0 = c[0 + 0 * ldc];

@@ -1,6 +1,6 @@
-/* The variants that serve a problem, and cuBLASLt's answers, timed in turn in one process: graphs
- * of some milliseconds on operands that together are beyond L2, the order reversed every other
- * round. What each leaves is judged. */
+/* Times the variants that serve a problem, and cuBLASLt's answers, in turn in one process. Each arm
+ * runs graphs of a few milliseconds, on operands that together are larger than L2. Every other
+ * round reverses the order. The result of each arm is judged. */
 #include "kit.h"
 
 #include <stdio.h>
@@ -18,16 +18,16 @@ enum {
     RELAXED = 1,
     NON_BLOCKING = 1
 };
-/* Than the fastest variant, by which one is not timed further. Arms in the rounds should draw about
- * the same power: a slow one lets the chip rest, and the next gains up to 15 % on the largest
- * products. */
+/* An arm this much slower than the fastest variant is not timed further. Arms of a round should
+ * draw about the same power: after a slow arm, the chip is cooler, and the next arm is up to 15 %
+ * faster on the largest products. */
 #define SLOWER 3.0
 
-double clock_l2 = 180e6; /* bytes of all operands together */
+double clock_l2 = 180e6; /* bytes of all operands */
 double clock_graph_us = 2000, clock_heat_ms = 400;
 
-/* One C more than inputs: none is where the same product was left before, so that nothing is gained
- * by finding it. */
+/* There is one more C than inputs. So no product finds its own earlier result in its C, and an arm
+ * that skips finished work gains nothing. */
 struct sets {
     struct judged p;
     int inputs;
@@ -96,7 +96,7 @@ static void graph_free(struct timed *t) {
     t->graph = NULL;
 }
 
-/* Whether it could be captured. */
+/* Captures the arm's launches in a graph; returns whether that succeeded. */
 static bool captured(struct timed *t, const struct sets *s, int launches) {
     void *graph = NULL;
     graph_free(t);
@@ -113,7 +113,7 @@ static bool captured(struct timed *t, const struct sets *s, int launches) {
     return !status;
 }
 
-/* us of one launch. */
+/* The microseconds of one launch. */
 static double took(const struct timed *t, bool sample) {
     float ms;
     must(cu.cuEventRecord(begun, on), "an event");
@@ -126,7 +126,7 @@ static double took(const struct timed *t, bool sample) {
     return (double)ms * 1000 / t->launches;
 }
 
-/* What the arm's own graph leaves after poison, in two of the Cs that have these inputs. */
+/* Fills all Cs with poison, runs the arm's graph, and judges two of the Cs. */
 static const char *left_right(const struct timed *t, const struct sets *s,
                               const struct reference *references, int many) {
     for (int i = 0; i <= s->inputs; i++)
@@ -156,8 +156,8 @@ static double now(void) {
 
 static bool of_library(const struct timed *t) { return strcmp(t->arm.name, "cublaslt") == 0; }
 
-/* Short rounds of all: those that are far from the fastest, and cuBLASLt's slower answers, keep
- * these figures. */
+/* Runs short rounds of all arms. Arms far from the fastest, and cuBLASLt's slower answers, are not
+ * timed further. */
 static double screen(const struct sets *s, int count, int turn) {
     double fastest = 1e30, best = 1e30;
     for (int i = 0; i < count; i++) {
@@ -252,7 +252,7 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
         workspace = wanted > workspace ? wanted : workspace;
     }
     sets_make(&s, p, workspace, seed);
-    const int turn = 2 * (s.inputs + 1); /* after an even number of turns no C repeats its input */
+    const int turn = 2 * (s.inputs + 1); /* no C gets the same input in the next turn */
     const double fastest = screen(&s, count, turn);
     int turns = (int)(clock_graph_us / (fastest * turn)) + 1;
     const int most = 4000 / turn > 0 ? 4000 / turn : 1;
@@ -272,7 +272,7 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
         if (!wrong)
             continue;
         snprintf(t->refused, sizeof t->refused, "%s", wrong);
-        if (!of_library(t)) /* a baseline's own precision is written down */
+        if (!of_library(t)) /* a baseline's error is only recorded */
             outcome = "wrong-result";
     }
     rounds_of(count, rounds,

@@ -1,4 +1,4 @@
-/* The driver, the kit's own kernels, and what the board says of itself. */
+/* The driver, the kit's kernels, and the properties of the board. */
 #define _GNU_SOURCE
 #include "kit.h"
 
@@ -26,7 +26,7 @@ static int samples[3];
 
 void must(int status, const char *doing) {
     if (status) {
-        fprintf(stderr, "kit: %s: driver's error %d\n", doing, status);
+        fprintf(stderr, "kit: %s: driver error %d\n", doing, status);
         exit(3);
     }
 }
@@ -75,19 +75,19 @@ const char *driver_open(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *found = dlsym(library, names[i]);
         if (!found) {
-            snprintf(said, sizeof said, "the driver has no %s: install one for CUDA 12 or later",
-                     names[i]);
+            snprintf(said, sizeof said,
+                     "the driver lacks %s: install a driver for CUDA 12 or later", names[i]);
             return said;
         }
         memcpy((char *)&cu + i * sizeof found, &found, sizeof found);
     }
     if (cu.cuInit(0) || cu.cuDeviceGet(&device, 0))
-        return "the driver finds no device: nvidia-smi lists those there are";
+        return "the driver finds no device: run nvidia-smi for a list of devices";
     if (cu.cuDevicePrimaryCtxRetain(&context, device) || cu.cuCtxSetCurrent(context))
-        return "the device gives no context: is another program holding it?";
+        return "a context on the device cannot be created: another program may use it exclusively";
     if (cu.cuModuleLoadData(&module, tensorop_kit_kernels))
-        return "the device has not the architecture of this kit's kernels: make one for its "
-               "platform";
+        return "this kit's kernels are for another GPU architecture: make a kit for the platform "
+               "of this device";
     return NULL;
 }
 

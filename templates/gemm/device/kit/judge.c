@@ -1,4 +1,4 @@
-/* Whether a product is right, and nothing else was touched. */
+/* Judges whether a product is correct and no other memory was changed. */
 #include "kit.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static uint64_t mixed(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* The edges of tiles, and some more. */
+/* Rows or columns at the edges of tiles, and some random ones. */
 static pointer picked(int extent, uint64_t seed) {
     int v[PICKS] = {0, extent - 1}, many = 2;
     const int edges[] = {64, 128, 256, extent / 2, extent - 2, extent - 65};
@@ -171,8 +171,8 @@ void reference_free(struct reference *r) {
     memset(r, 0, sizeof *r);
 }
 
-/* The largest residual of a row of C x in its own standard deviations, and their root mean square:
- * signs turn a row's rounding errors into a sum of independent ones. */
+/* The largest residual of a row of C x in units of its standard deviation, and the root mean square
+ * of all. x has random signs, so a row's rounding errors add up like independent ones. */
 static void residuals(const struct reference *r, const struct judged *p, pointer before, pointer c,
                       double ideal, double *most, double *rms) {
     const size_t bytes = 8 * (size_t)p->m;
@@ -224,29 +224,31 @@ const char *judge_c(const struct reference *r, const struct judged *p, pointer b
     memcpy(&worst, &t.worst, 8);
     const double rms = sqrt(t.error2 / t.reference2), ideal = sqrt(t.ideal2 / t.reference2);
     if (t.wrong) {
-        snprintf(said, sizeof said, "%llu of %lld elements beyond the bound, the worst %.3g times",
+        snprintf(said, sizeof said,
+                 "%llu of %lld elements exceed the error bound, at most by a factor of %.3g",
                  t.wrong, (long long)r->compared, worst);
         return said;
     }
-    /* A float C has the errors of its sums, which tensor cores cut off at each step of 16. */
+    /* A float C also has the errors of its sums: tensor cores truncate them at each step of 16. */
     const double sums = FLOAT_C ? 0x1p-24 * (4 + p->k / 16.0) : 1e-7;
     if (!(rms <= 1.15 * ideal + sums) && r->compared > 1000) {
-        snprintf(said, sizeof said, "error %.3g where rounding once makes %.3g", rms, ideal);
+        snprintf(said, sizeof said, "error %.3g, but rounding once causes only %.3g", rms, ideal);
         return said;
     }
     if (r->every)
         return NULL;
     residuals(r, p, before, c, FLOAT_C ? 1.5 * fmax(ideal, rms) : ideal, &most, &spread);
     if (!(most <= 7.5))
-        snprintf(said, sizeof said, "a row of C x is off by %.3g standard deviations", most);
+        snprintf(said, sizeof said, "a row of C x has an error of %.3g standard deviations", most);
     else if (!(spread <= 1.15 + 4 / sqrt(2.0 * p->m)))
-        snprintf(said, sizeof said, "C x is off by %.3g times the rounding", spread);
+        snprintf(said, sizeof said, "C x has an error of %.3g times the rounding error", spread);
     else
         return NULL;
     return said;
 }
 
-/* The operands of a judgement: C as it was before and as a second stream left it. */
+/* The operands of a judgement. before: C before the call; copy: C after the call on a second
+ * stream. */
 struct operands {
     struct buffer a, b, c, before, workspace, copy;
 };
@@ -272,7 +274,7 @@ static int held_run(const struct arm *arm, const struct judged *p, const struct 
     return status ? status : cu.cuCtxSynchronize();
 }
 
-/* C's elements are of `seed`, or poison; the gaps between its rows are always poison. */
+/* Sets C's elements from `seed` or to poison. The gaps between rows are always poison. */
 static void prepare_c(const struct judged *p, struct operands *o, bool keep, uint64_t seed) {
     struct judged of = *p;
     if (p->beta == 0 && keep)
@@ -293,9 +295,9 @@ static const char *judged_runs(const struct arm *arm, const struct judged *p, st
         must(cu.cuStreamCreate(&first, NON_BLOCKING), "a stream");
         must(cu.cuStreamCreate(&second, NON_BLOCKING), "a stream");
     }
-    /* 0: C and workspace poisoned. 1: other data in the same buffers, C and workspace as they were
-     * left. 2: the data of 1 once more, all poisoned, on a second stream while the first and the
-     * legacy one are held. */
+    /* Run 0 has poisoned C and workspace. Run 1 has other data in the same buffers, with C and
+     * workspace unchanged. Run 2 repeats the data of run 1 with poison, on a second stream, while
+     * the first stream and the legacy stream are blocked. */
     for (int run = 0; run < 3; run++) {
         if (run < 2) {
             fill_normal(o->a.at, a_size(p), seed + 10 * (uint64_t)run, p->bf16);
@@ -313,7 +315,7 @@ static const char *judged_runs(const struct arm *arm, const struct judged *p, st
                               : arm->run(arm, p, o->a.at, o->b.at, o->c.at, o->workspace.at, first);
         status = status ? status : cu.cuCtxSynchronize();
         if (status) {
-            snprintf(said, sizeof said, "status %d of the call or the kernel", status);
+            snprintf(said, sizeof said, "the call or the kernel returned status %d", status);
             return said;
         }
         if (!buffer_intact(&o->a) || !buffer_intact(&o->b) || !buffer_intact(&o->c) ||
@@ -328,14 +330,14 @@ static const char *judged_runs(const struct arm *arm, const struct judged *p, st
         const uint64_t left = hash(run == 2 ? o->copy.at : o->c.at, (int64_t)p->m * p->batch,
                                    C_WORDS * p->n, C_WORDS * p->ldc);
         if (run == 2)
-            return left == found ? NULL : "not the same on a second stream, or the second time";
+            return left == found ? NULL : "a second call on another stream gave another result";
         found = left;
         struct reference r = reference_make(p, o->a.at, o->b.at, seed + 99);
         const char *wrong = judge_c(&r, p, o->before.at, o->c.at);
         reference_free(&r);
         if (wrong) {
-            snprintf(said, sizeof said, "%s%s", run ? "with C as the last call left it: " : "",
-                     wrong);
+            snprintf(said, sizeof said, "%s%s",
+                     run ? "with C unchanged from the previous call: " : "", wrong);
             return said;
         }
     }
@@ -410,7 +412,7 @@ const char *judge_oracle(uint64_t seed) {
         free(ha), free(hb), free(hs), free(hm), free(hy), free(hx);
         if (!(worst < 1e-12) || fabs(mean) > 0.04 || fabs(square - 1) > 0.06) {
             snprintf(said, sizeof said,
-                     "device and host differ by %.3g; data have mean %.3g, square %.3g", worst,
+                     "device and host differ by %.3g; data have mean %.3g, mean square %.3g", worst,
                      mean, square);
             return said;
         }

@@ -1,11 +1,11 @@
-/* What a kit's kernels and its host side share: C = alpha A B + beta C, row-major; elements of A
- * and B have 16 bits, those of C too or 32. Strides count elements. */
+/* Shared declarations of a kit's kernels and its host code: C = alpha A B + beta C, row-major.
+ * Elements of A and B have 16 bits, those of C have 16 or 32. Strides count elements. */
 #ifndef TENSOROP_JUDGED_H
 #define TENSOROP_JUDGED_H
 
 #include <stdint.h>
 
-/* Of elements; A and B have one of the first two. */
+/* The format of elements; A and B have one of the first two. */
 enum format { F16, BF16, FLOAT };
 
 struct judged {
@@ -16,14 +16,14 @@ struct judged {
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
 };
 
-/* Over all elements that were compared. worst: the bits of a double that is not negative, which
- * order as doubles do. */
+/* Totals over all compared elements. worst: the bits of a non-negative double, which have the order
+ * of doubles. */
 struct totals {
     double error2, ideal2, reference2;
     unsigned long long worst, wrong;
 };
 
-/* The faults of the plain kernel: each shows every time. */
+/* The faults of the plain kernel: each one is visible in every call. */
 enum fault {
     FAULT_NONE,
     FAULT_LAST_K,

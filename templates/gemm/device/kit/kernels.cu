@@ -1,12 +1,12 @@
-// The kit's own kernels: data, fp64 references, comparisons, and a plain product that can have one
-// fault. No thread waits for another, so that each is executed by itself where there is no device.
+// The kit's kernels: data, fp64 references, comparisons, and a plain product with an optional
+// fault. No thread waits for another one, so that a test without a device can run them one by one.
 #include "judged.h"
 #include <math.h>
 #include <string.h>
 
 namespace {
 
-__host__ __device__ double widen(uint16_t bits, int bf16) { // not of FLOAT
+__host__ __device__ double widen(uint16_t bits, int bf16) { // for F16 and BF16 only
     const uint32_t sign = uint32_t(bits) >> 15 << 31, exponent = bits >> 10 & 31,
                    mantissa = bits & 1023;
     uint32_t word = uint32_t(bits) << 16;
@@ -20,8 +20,8 @@ __host__ __device__ double widen(uint16_t bits, int bf16) { // not of FLOAT
     return value;
 }
 
-// To nearest even at the precision of the type; the upper end of its range is not reached by this
-// data.
+// Rounds to nearest even at the precision of the type. These data do not reach the upper end of its
+// range.
 __device__ double rounded(double v, int format) {
     if (format == FLOAT)
         return double(float(v));
@@ -45,7 +45,7 @@ __device__ uint16_t narrow(double given, int bf16) {
     if (v == 0)
         return uint16_t(sign);
     int e;
-    const double part = frexp(fabs(v), &e); // from a half to one
+    const double part = frexp(fabs(v), &e); // in [0.5, 1)
     const int exponent = e - 1 + bias;
     if (exponent >= (bf16 ? 255 : 31))
         return uint16_t(sign | (bf16 ? 0x7f80 : 0x7c00));
@@ -55,7 +55,7 @@ __device__ uint16_t narrow(double given, int bf16) {
                     (int(ldexp(part, digits + 1)) & ((1 << digits) - 1)));
 }
 
-// Of elements in memory.
+// Access to elements in memory.
 __device__ double read(const uint16_t *p, int64_t at, int format) {
     return format == FLOAT ? double(reinterpret_cast<const float *>(p)[at]) : widen(p[at], format);
 }
@@ -87,7 +87,7 @@ __device__ const uint16_t *at_b(const judged &p, const uint16_t *b, int64_t k, i
 
 } // namespace
 
-// N(0, 1) from a counter and a seed.
+// Random numbers of N(0, 1) from a counter and a seed.
 extern "C" __global__ void kit_normal(uint16_t *p, int64_t count, uint64_t seed, int format) {
     for (int64_t i = first(); 2 * i < count; i += all()) {
         const uint64_t r = mix(seed ^ mix(i));
@@ -100,7 +100,7 @@ extern "C" __global__ void kit_normal(uint16_t *p, int64_t count, uint64_t seed,
     }
 }
 
-// A sum that any changed word changes.
+// A checksum: every changed word changes it.
 extern "C" __global__ void kit_hash(const uint16_t *p, int64_t rows, int64_t cols, int64_t ld,
                                     unsigned long long *sum) {
     uint64_t mine = 0;
@@ -110,7 +110,7 @@ extern "C" __global__ void kit_hash(const uint16_t *p, int64_t rows, int64_t col
         atomicAdd(sum, static_cast<unsigned long long>(mine));
 }
 
-// How many words from column `from` on are not `value`.
+// The number of words from column `from` on that differ from `value`.
 extern "C" __global__ void kit_differs(const uint16_t *p, int64_t rows, int64_t from, int64_t cols,
                                        int64_t ld, int value, unsigned long long *sum) {
     for (int64_t i = first(); i < rows * cols; i += all())
@@ -118,7 +118,7 @@ extern "C" __global__ void kit_differs(const uint16_t *p, int64_t rows, int64_t 
             atomicAdd(sum, 1ull);
 }
 
-// Elements of C as they were before, its gaps left alone.
+// Copies the elements of C, without the gaps between its rows.
 extern "C" __global__ void kit_copy(judged p, const uint16_t *from, uint16_t *to) {
     const int64_t row = int64_t(p.m) * p.n;
     for (int64_t i = first(); i < row * p.batch; i += all()) {
@@ -127,8 +127,8 @@ extern "C" __global__ void kit_copy(judged p, const uint16_t *from, uint16_t *to
     }
 }
 
-// Sums of products, and of their magnitudes, of chosen rows and columns (null: all): 64 x 64 a
-// block of 256.
+// Sums of products and of their magnitudes, for chosen rows and columns (null: all). A block of 256
+// threads computes 64 x 64 sums.
 extern "C" __global__ void kit_reference(judged p, const uint16_t *a, const uint16_t *b,
                                          const int *rows, int row_count, const int *cols,
                                          int col_count, double *sums, double *magnitudes) {
@@ -186,7 +186,7 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
             const double old = p.beta * read(before, place, p.format_c);
             want += old, magnitude += fabs(old);
         }
-        // One rounding to the type of C, and sums in fp32 whose order is the candidate's.
+        // The bound allows one rounding to the type of C, and fp32 sums in any order.
         const double bound = unit * fabs(want) * (1 + 0x1p-6) + least +
                              magnitude * 0x1p-24 * (4 + sqrt(double(p.k)));
         const double error = fabs(read(c, place, p.format_c) - want);
@@ -208,9 +208,9 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
     atomicAdd(&found->wrong, wrong);
 }
 
-// y[r] += sum over c of M[r, c] x[c], squares[r] likewise of M[r, c]^2; both are zeros before.
-// Lanes run along what is stored: a block a row, or where columns are stored a thread a row and
-// blockIdx.y a part of the columns.
+// y[r] += sum over c of M[r, c] x[c]; squares[r] += sum over c of M[r, c]^2. Both start as zeros.
+// Lanes run along contiguous elements: one block per row, or if M is stored by columns one thread
+// per row, with a part of the columns per blockIdx.y.
 extern "C" __global__ void kit_matvec(const uint16_t *m, int rows, int cols, int64_t ld,
                                       int transposed, int format, const double *x, double *y,
                                       double *squares) {
@@ -230,14 +230,14 @@ extern "C" __global__ void kit_matvec(const uint16_t *m, int rows, int cols, int
         atomicAdd(&squares[r], q);
 }
 
-// Keeps a stream busy until it is let go, or for two seconds.
+// Blocks a stream until it is released, for two seconds at most.
 extern "C" __global__ void kit_hold(volatile int *released) {
     const long long limit = clock64() + 4000000000ll;
     while (!*released && clock64() < limit) {
     }
 }
 
-// A thread an element.
+// One thread per element.
 extern "C" __global__ void kit_plain(judged p, uint16_t *a, const uint16_t *b, uint16_t *c,
                                      const float *workspace, int fault, int k_end, int call) {
     if (fault == FAULT_SKIPS_WHEN_DONE && c[0] != 0xffff)

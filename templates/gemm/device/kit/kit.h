@@ -1,6 +1,6 @@
-/* A tuning kit of a library for a GPU: the library, what judges it and what times it, in one
- * program that takes the driver and cuBLASLt from the machine by dlopen. It reads a plan of lines
- * and appends a line to a file of results for each. */
+/* A tuning kit for a GPU library: one program with the library, its judge and its clock. It opens
+ * the machine's driver and cuBLASLt with dlopen. For each line of its plan it appends a line to a
+ * file of results. */
 #ifndef TENSOROP_DEVICE_KIT_H
 #define TENSOROP_DEVICE_KIT_H
 
@@ -12,14 +12,14 @@
 #include <stdint.h>
 #include <tensorop/gemm_cuda.h>
 
-/* A library holds one type of C. C_WORDS: of 16 bits in an element of it. */
+/* A library has one type of C. C_WORDS: 16-bit words per element of C. */
 #if defined TENSOROP_GEMM_CUDA_HAS_BF16_F32 || defined TENSOROP_GEMM_CUDA_HAS_F16_F32
 enum { FLOAT_C = 1, C_WORDS = 2 };
 #else
 enum { FLOAT_C = 0, C_WORDS = 1 };
 #endif
 
-typedef uint64_t pointer; /* in the device's memory */
+typedef uint64_t pointer; /* to device memory */
 typedef void *stream;
 
 /* driver.c */
@@ -59,14 +59,14 @@ struct cuda {
     int (*cuEventElapsedTime)(float *, void *, void *);
 };
 extern struct cuda cu;
-const char *driver_open(void);            /* NULL, or what is wrong */
-void must(int status, const char *doing); /* ends the process, which is a worker */
+const char *driver_open(void);            /* NULL, or an error message */
+void must(int status, const char *doing); /* on an error, ends the worker process */
 void launch(const char *kernel, unsigned x, unsigned y, unsigned z, unsigned threads, stream on,
             void **arguments);
-void board_members(void); /* device, driver, power limit: into the row */
-void board_sample(void);  /* clock, power and temperature, by NVML where it is */
+void board_members(void); /* writes device, driver and power limit to the row */
+void board_sample(void);  /* samples clock, power and temperature with NVML, if it is installed */
 void board_forget(void);
-void board_sampled(void); /* their medians: into the row */
+void board_sampled(void); /* writes their medians to the row */
 
 /* judge.c: device memory between two guards of NaNs. */
 struct buffer {
@@ -78,10 +78,10 @@ void buffer_free(struct buffer *b);
 bool buffer_intact(const struct buffer *b);
 void fill_normal(pointer at, int64_t count, uint64_t seed, int format);
 
-/* Something that computes products. */
+/* A kernel or library function that computes products. */
 struct arm {
     const char *name;
-    int number; /* of a variant, an answer or a fault */
+    int number; /* number of the variant, cuBLASLt answer or fault */
     int (*run)(const struct arm *arm, const struct judged *p, pointer a, pointer b, pointer c,
                pointer workspace, stream on); /* 0: enqueued */
     size_t (*needs)(const struct arm *arm, const struct judged *p);
@@ -92,9 +92,9 @@ struct judged problem_of(int m, int n, int k, int batch, int bf16, int a_along_m
                          int pad);
 int64_t a_size(const struct judged *p), b_size(const struct judged *p),
     c_size(const struct judged *p);
-extern double judge_every; /* multiply-adds up to which each element is compared; beyond, products
-                              of all of C */
-/* What C is held against, which serves all arms that have these operands. */
+extern double judge_every; /* up to so many multiply-adds, every element is compared; for larger
+                              products, some elements and products C x */
+/* The reference for C, for all arms with these operands. */
 struct reference {
     bool every;
     int64_t compared;
@@ -102,12 +102,13 @@ struct reference {
 };
 struct reference reference_make(const struct judged *p, pointer a, pointer b, uint64_t seed);
 void reference_free(struct reference *r);
-/* NULL where C is right, else why not. before: C as it was, read where beta is not 0. */
+/* NULL if C is correct, else the reason. before: C before the call, used if beta is not 0. */
 const char *judge_c(const struct reference *r, const struct judged *p, pointer before, pointer c);
-/* One arm on one problem: right, in bounds, on its stream, the same twice. shift: elements off
- * their alignment. */
+/* Judges one arm on one problem: result, bounds, stream, and reproducibility. shift: misalignment
+ * in elements. */
 const char *judge_arm(const struct arm *arm, const struct judged *p, uint64_t seed, int shift);
-const char *judge_oracle(uint64_t seed); /* the device's references against sums made by the host */
+const char *
+judge_oracle(uint64_t seed); /* compares the device's references with sums of the host */
 
 /* variants.c */
 struct arm arm_of_variant(int variant);
@@ -118,16 +119,16 @@ bool variant_serves(int variant, const struct judged *p, int shift);
 int variant_chosen(const struct judged *p);
 void variants_open(void);
 
-/* lt.c: cuBLASLt's answers to seven queries, each once; 0 where the library is not here. */
+/* lt.c: cuBLASLt's distinct answers to seven queries; 0 if the library is not installed. */
 int lt_arms(const struct judged *p, struct arm *arms, int most);
 void lt_release(struct arm *arms, int count);
-size_t lt_version(void); /* 0: not here */
+size_t lt_version(void); /* 0: not installed */
 const char *lt_said(void);
 
-/* clock.c: writes the members of a row of results. Returns how it ended. */
+/* clock.c: writes the fields of a row of results. Returns the outcome. */
 const char *clock_problem(const struct judged *p, int rounds, uint64_t seed);
 
-/* worker.c: from step `first` on, a line for each, into a pipe. */
+/* worker.c: executes the steps from `first` on, and writes a line for each to a pipe. */
 void worker(char **steps, unsigned count, unsigned first, int to);
 
 #endif

@@ -1,6 +1,6 @@
-/* cuBLASLt by dlopen: what seven queries answer, each once, in the order found, so that the first
- * is its own choice. The part of cublasLt.h that is used is declared here, so that building needs
- * none. */
+/* cuBLASLt, opened with dlopen: the distinct answers to seven queries, in the order found. The
+ * first is cuBLASLt's own choice. The part of cublasLt.h that is used is declared here, so that a
+ * build does not need that file. */
 #define _GNU_SOURCE
 #include "kit.h"
 
@@ -41,7 +41,7 @@ static struct {
 static void *handle;
 static const char *said;
 
-/* The row-major product is the column-major C' = B' A'. */
+/* A row-major product is the column-major product C' = B' A'. */
 struct plan {
     void *description, *first, *second, *result;
     struct algorithm algorithm;
@@ -72,7 +72,8 @@ size_t lt_version(void) {
         return 0;
     for (size_t i = 0; i < (asked_for ? 1 : sizeof places / sizeof *places) && !library; i++)
         library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
-    said = library ? "cuBLASLt lacks a function" : "cuBLASLt is not here: CUBLASLT names its file";
+    said =
+        library ? "cuBLASLt lacks a function" : "cuBLASLt is not found; set CUBLASLT to its file";
     for (size_t i = 0; i < sizeof names / sizeof *names && library; i++) {
         void *found = dlsym(library, names[i]);
         if (!found)
@@ -114,7 +115,7 @@ static size_t needs(const struct arm *arm, const struct judged *p) {
     return (void)arm, (void)p, SPACE;
 }
 
-/* Appends what is new of a query's answers. */
+/* Appends the new answers of a query. */
 static int asked(const struct plan *of, size_t workspace, float waves, uint32_t alignment,
                  struct algorithm *known, int count, int most) {
     static struct heuristic answers[ANSWERS];

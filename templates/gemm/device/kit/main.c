@@ -1,5 +1,5 @@
-/* Reads the plan, has a worker do its steps, and appends a line to the results for each. This
- * process never touches the device, so that a kernel that faults or hangs ends a worker alone. */
+/* Reads the plan; a worker process executes its steps. Appends a line to the results for each step.
+ * This process never uses the device, so a kernel that faults or hangs ends only a worker. */
 #define _GNU_SOURCE
 #include "kit.h"
 #include "settings.h"
@@ -26,7 +26,7 @@ static void read_plan(const char *path) {
     char *text = NULL;
     size_t room = 0;
     if (!file || getline(&text, &room, file) < 0 || strcmp(text, "tensorop-device-kit 1\n") != 0)
-        kit_die("the plan cannot be read or is of another version; unpack the kit again");
+        kit_die("the plan cannot be read or has another version; unpack the kit again");
     while (getline(&text, &room, file) > 0) {
         char *value = strchr(text, ' ');
         text[strcspn(text, "\n")] = 0;
@@ -62,7 +62,7 @@ struct child {
 static void start(struct child *of, unsigned first) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) || (of->pid = fork()) < 0)
-        kit_die("no process can be started");
+        kit_die("a process cannot be started");
     if (of->pid == 0) {
         signal(SIGPIPE, SIG_DFL);
         worker(steps, about.steps, first, ends[1]);
@@ -72,7 +72,7 @@ static void start(struct child *of, unsigned first) {
     of->from = ends[0], of->held = 0;
 }
 
-/* The status of a worker that has ended, or was made to. */
+/* Ends a worker and returns its status. */
 static int finish(struct child *of) {
     int status = 0;
     kill(of->pid, SIGKILL);
@@ -81,7 +81,7 @@ static int finish(struct child *of) {
     return status;
 }
 
-/* Its next line, or NULL; late: whether it took too long. */
+/* The worker's next line, or NULL. late: the worker exceeded the time limit. */
 static const char *next(struct child *of, bool *late) {
     static char line[LINE];
     const time_t limit = time(NULL) + settings.seconds;
@@ -108,7 +108,7 @@ static const char *next(struct child *of, bool *late) {
     }
 }
 
-/* What a step is, where its worker could not say it. */
+/* Describes a step whose worker ended without a line. */
 static void add_lost(const char *step, bool late, int status) {
     char kind[16] = "", dtype[8] = "";
     int v[6] = {0};
@@ -164,8 +164,8 @@ int main(int words, char **word) {
             strncmp(steps[i], "time", 4) != 0 || strstr(row, "\"outcome\":\"wrong-result\"");
         fprintf(stderr, "%u of %u  %.60s: %s\n", i + 1, about.steps, steps[i], good ? "ok" : row);
         if (!good && broken)
-            kit_die("the judge is broken on this machine: this control did not end as it must; "
-                    "nothing is measured");
+            kit_die("the judge does not work on this machine: the control above ended wrongly; "
+                    "nothing is measured. Report it to the maintainers of tensorop");
         row_add(","), row_date(), row_end();
         if (!good && counts) {
             rows_finish(i + 1, true);

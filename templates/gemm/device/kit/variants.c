@@ -1,5 +1,5 @@
-/* What is judged and timed: the library's variants by force, and the kit's plain kernel with its
- * faults. */
+/* The functions that are judged and timed: each variant of the library, and the kit's plain kernel
+ * with its faults. */
 #include "kit.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ static struct tensorop_gemm_problem called(const struct judged *p) {
                                           .stride_c = p->stride_c};
 }
 
-/* Addresses that are aligned like those of a call, for questions asked before there are any. */
+/* Addresses with the alignment of a call, for queries before the operands exist. */
 static void *like(int bytes) { return (void *)(uintptr_t)(4096 + bytes); }
 
 static int asked(int variant, const struct judged *p, int shift) {
@@ -54,7 +54,7 @@ bool variant_serves(int variant, const struct judged *p, int shift) {
 
 int variant_chosen(const struct judged *p) { return asked(-1, p, 0); }
 
-/* Asks for the workspace of this very call, as a user does. */
+/* Queries the workspace of this call first, as a user does. */
 static int run_variant(const struct arm *arm, const struct judged *p, pointer a, pointer b,
                        pointer c, pointer workspace, stream on) {
     const struct tensorop_gemm_problem problem = called(p);
@@ -111,7 +111,7 @@ const char *fault_name(int fault) {
     return names[fault];
 }
 
-/* Of a cube whose elements are not compared one by one. */
+/* The side of a cube that is too large for a comparison of every element. */
 static int large(void) {
     int side = 8;
     while ((double)side * side * side <= judge_every)
@@ -119,7 +119,7 @@ static int large(void) {
     return side + 8;
 }
 
-/* The problem on which a fault must show. */
+/* The problem on which a fault must be found. */
 struct judged fault_problem(int fault) {
     if (fault == FAULT_HALVES_K || fault == FAULT_ONE_ROW)
         return problem_of(large(), large(), large(), 1, 1, 0, 1, 0);

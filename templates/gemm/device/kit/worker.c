@@ -1,5 +1,5 @@
-/* The process that has the device: it does step after step and tells each in a line. A step that
- * ends it is the parent's to record. */
+/* The process that uses the device. It executes the steps and writes a line for each. If a step
+ * ends this process, the parent records it. */
 #define _GNU_SOURCE
 #include "kit.h"
 #include "settings.h"
@@ -50,7 +50,7 @@ static void control(int fault) {
     add_verdict((wrong != NULL) == refused ? "ok" : "judge-broken", wrong, "");
 }
 
-/* No case: of a type that this device has no code for. */
+/* There are no cases if the device has no code for the variant's type. */
 static void verify(int variant, const char *shapes) {
     struct arm arm = arm_of_variant(variant);
     static const struct {
