@@ -48,7 +48,7 @@ from tensorop.trial.calls import measured_call, micro_problem
 PACE = clock.Pace(rounds=5, warm_ns=300_000, min_ns=300_000, max_ns=100_000_000)
 TOGETHER = {"micro": 64, "blocking": 16}  # points of one process; a run that goes on begins at such a chunk
 TILE = "{% for n in range(1, NR + 1) %}{% for v in heights %}\n{{ tile("  # where the tiles of kernel.c.j2 begin
-WHOLE = "{{ tile(1 if streams else MV, NR, false) }}\n{%- endif -%}\n"
+WHOLE = "{{ tile(1 if streamed else MV, NR, false) }}\n{%- endif -%}\n"
 OK = Outcome(Kind.OK, "measure")
 
 HEAD = """#include "call.h"

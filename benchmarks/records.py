@@ -125,6 +125,7 @@ class Tuners(Record):
     """What `tensorop tuners bench --format json` printed."""
 
     seeds: int
+    batch: int = 1
     spaces: dict[str, dict[str, Any]]
     hard: dict[str, list[str]]
     rows: Annotated[list[Tuner], Field(min_length=1)]

@@ -16,6 +16,7 @@ from tensorop.space import strategy
 @command(
     "tuners bench",
     "tuners bench --tuner grid --seeds 10",
+    "tuners bench --tuner bayes --tuner random --batch 16",
     "tuners bench --tuner mine --plugins mine --space my-space.jsonl.gz",
     name="bench",
 )
@@ -37,6 +38,9 @@ def bench(
         ),
     ] = (),
     seeds: Annotated[int, Option("Run N searches per tuner and space.", "N", "10", least=2)] = replay.SEEDS,
+    batch: Annotated[
+        int, Option("Ask a tuner for N points before you give it their costs.", "N", "16", least=1, most=256)
+    ] = 1,
     jobs: Jobs = 2,
     plugins: Plugins = (),
     format_: Format = "table",
@@ -55,13 +59,15 @@ def bench(
         plugins,
         jobs,
         lambda text: screen.echo(text, err=True),
+        batch,
     )
     if format_ == "json":
         screen.echo_json(found.to_json())
         return
     for near in found.hard:
         numbers = (*found.spaces, "fewer than random", "tuner's own time, ms")
-        table = tables.table(f"trials until within {near} of the best", ["tuner"], numbers)
+        title = f"trials until within {near} of the best, batches of {found.batch}"
+        table = tables.table(title, ["tuner"], numbers)
         for row in found.rows:
             each = (_figure(row.trials[space][near], ".0f") for space in found.spaces)
             took = "" if row.ask_ms is None else f"{row.ask_ms:.1f}"

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from tensorop import paths
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.bench import Span
+from tensorop.model.point import Point
 from tensorop.space import recorded, strategy
 from tensorop.space.recorded import RecordedSpace
 
@@ -46,6 +47,7 @@ class TunerRow:
 @dataclass(frozen=True)
 class TunersBench:
     seeds: int
+    batch: int  # points that are requested before their costs are given
     spaces: Mapping[str, Mapping[str, object]]  # by name: the record's head, its points, and the points near the best
     hard: Mapping[str, Sequence[str]]  # by nearness: the spaces in the geometric means
     rows: Sequence[TunerRow]
@@ -66,9 +68,11 @@ def compare(
     plugins: tuple[Path, ...] = (),
     jobs: int = 1,
     tell: Callable[[str], None] = lambda text: None,
+    batch: int = 1,
 ) -> TunersBench:
     """Runs each strategy on each space with each seed, until it tries a point within 1 % of the best speed.
 
+    A strategy is asked for `batch` points before it gets their costs. Trials count in the order of the points.
     The yardstick is always included. A file that is not a recorded space is skipped with a line to `tell`; if all
     are, the last file's SpecError is raised. Raises UsageError for an unknown strategy or one whose library is
     missing, JobError for a strategy that breaks its contract.
@@ -81,9 +85,9 @@ def compare(
     timed = names if spaces[largest].space.size >= TIMED[1] else ()
     took: dict[str, Trials] = {name: {} for name in names}
     with ProcessPoolExecutor(jobs) as pool:
-        slow = {name: pool.submit(asking, name, largest, plugins) for name in timed}
+        slow = {name: pool.submit(asking, name, largest, plugins, batch) for name in timed}
         runs = [
-            (name, space.name, pool.map(functools.partial(trials, name, file, plugins), range(seeds)))
+            (name, space.name, pool.map(functools.partial(trials, name, file, plugins, batch=batch), range(seeds)))
             for file, space in spaces.items()
             for name in names
         ]
@@ -98,6 +102,7 @@ def compare(
     }
     return TunersBench(
         seeds=seeds,
+        batch=batch,
         spaces={one.name: {**one.about, "points": one.space.size, "near": _near(one)} for one in spaces.values()},
         hard=hard,
         rows=[
@@ -121,12 +126,12 @@ def _readable(files: Sequence[Path], tell: Callable[[str], None]) -> dict[Path, 
     return spaces
 
 
-def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tuple[int, ...]:
+def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int, batch: int = 1) -> tuple[int, ...]:
     """For each nearness, the trials until a strategy reached it; `MOST` if it needed more or gave up."""
     space = _read(file)
     bars = [space.best / near for near in NEARNESS.values()]
     took: list[int] = []
-    for number, cost, _ in _searched(tuner, space, plugins, seed, MOST):
+    for number, cost, _ in _searched(tuner, space, plugins, seed, MOST, batch):
         while len(took) < len(bars) and cost is not None and cost <= bars[len(took)]:
             took.append(number)
         if len(took) == len(bars):
@@ -134,43 +139,45 @@ def trials(tuner: str, file: Path, plugins: tuple[Path, ...], seed: int) -> tupl
     return (*took, *[MOST] * (len(bars) - len(took)))
 
 
-def asking(tuner: str, file: Path, plugins: tuple[Path, ...]) -> float:
-    """Mean time of `ask` and `tell` in the TIMED trials, in milliseconds, on one thread."""
+def asking(tuner: str, file: Path, plugins: tuple[Path, ...], batch: int = 1) -> float:
+    """Mean time of `ask` and `tell` per point in the TIMED trials, in milliseconds, on one thread."""
     first, last = TIMED
-    each = [took for number, _, took in _searched(tuner, _read(file), plugins, 0, last) if number > first]
+    each = [took for number, _, took in _searched(tuner, _read(file), plugins, 0, last, batch) if number > first]
     return 1e3 * math.fsum(each) / max(1, len(each))
 
 
 def _searched(
-    tuner: str, space: RecordedSpace, plugins: tuple[Path, ...], seed: int, most: int
+    tuner: str, space: RecordedSpace, plugins: tuple[Path, ...], seed: int, most: int, batch: int
 ) -> Iterator[tuple[int, float | None, float]]:
     """For each trial: its number, its cost, and the seconds that `ask` and `tell` took.
 
     Raises JobError if a strategy asks for a point twice or for a point that is not legal.
     """
     search = strategy.load(tuner, plugins).make(space.space, seed)
-    seen = set()
+    seen: set[Point] = set()
     with threadpool_limits(1):
-        for number in range(1, most + 1):
+        while len(seen) < most:
             began = time.thread_time()
-            points = search.ask()
-            took = time.thread_time() - began
+            points = search.ask(min(batch, most - len(seen)))
+            asked = time.thread_time() - began
             if not points:
                 return
-            (point,) = points
-            if point in seen or point not in space.space:
-                wrong = "a second time" if point in seen else "which is not legal"
-                raise JobError(
-                    f"tuner {tuner} proposed the configuration {point} {wrong} (trial {number} in {space.name}, seed "
-                    f"{seed})",
-                    hint="a tuner must propose each legal configuration once; run "
-                    + paths.command("tuners", "check", tuner, plugins=plugins),
-                )
-            seen.add(point)
-            cost = space.cost(point)
-            began = time.thread_time()
-            search.tell(point, cost)
-            yield number, cost, took + time.thread_time() - began
+            first = len(seen) + 1
+            for number, point in enumerate(points, first):
+                if point in seen or point not in space.space:
+                    wrong = "a second time" if point in seen else "which is not legal"
+                    raise JobError(
+                        f"tuner {tuner} proposed the configuration {point} {wrong} (trial {number} in {space.name}, "
+                        f"seed {seed})",
+                        hint="a tuner must propose each legal configuration once; run "
+                        + paths.command("tuners", "check", tuner, plugins=plugins),
+                    )
+                seen.add(point)
+            for number, point in enumerate(points, first):
+                cost = space.cost(point)
+                began = time.thread_time()
+                search.tell(point, cost)
+                yield number, cost, asked / len(points) + time.thread_time() - began
 
 
 @functools.lru_cache(maxsize=64)

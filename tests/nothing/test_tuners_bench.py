@@ -13,7 +13,7 @@ from tensorop.cli.main import cli
 from tensorop.commands import replay
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.kernel import Constraint
-from tensorop.space import Space, recorded
+from tensorop.space import Space, recorded, strategy
 from tensorop.space.recorded import RecordedSpace
 
 SPACE = Space.of({"a": (1, 2, 4, 8), "b": (1, 2, 3), "w": ("x", "y")}, [Constraint("a * b <= room", "")], {"room": 12})
@@ -115,6 +115,24 @@ def test_trials_are_counted_until_the_best_is_near(file):
     assert found.rows[1].over == {"95%": None, "99%": None}
 
 
+def test_a_batch_is_requested_before_its_costs_are_given(file, monkeypatch):
+    events = []
+
+    class InOrder:
+        def ask(self, n):
+            start = len(events) - events.count("ask")
+            events.append("ask")
+            return [SPACE.at(index) for index in range(start, min(start + n, SPACE.size))]
+
+        def tell(self, point, cost):
+            events.append(SPACE.index(point))
+
+    made = strategy.Tuner("in-order", file, "", lambda space, seed: InOrder())
+    monkeypatch.setattr(strategy, "load", lambda name, plugins: made)
+    assert replay.trials("in-order", file, (), 0, 8) == (SPACE.size - 1, SPACE.size - 1)
+    assert events[:19] == ["ask", *range(8), "ask", *range(8, 16), "ask"]
+
+
 def test_the_mean_is_over_spaces_that_are_hard_by_chance(tmp_path):
     space = Space.of({"a": tuple(range(200))})
     path = tmp_path / f"long{recorded.SUFFIX}"
@@ -161,12 +179,13 @@ def test_a_tuner_whose_library_is_missing_says_what_to_install(file, tmp_path):
 
 
 def test_the_command_prints_a_table_and_json(file):
-    said = ["tuners", "bench", "--tuner", "grid", "--seeds", "2", "--space", str(file)]
+    said = ["tuners", "bench", "--tuner", "grid", "--seeds", "2", "--batch", "4", "--space", str(file)]
     table = CliRunner().invoke(cli, said, catch_exceptions=False)
-    assert "trials until within 95% of the best" in table.output
+    assert "trials until within 95% of the best, batches of 4" in table.output
     assert "grid" in table.output
     record = json.loads(CliRunner().invoke(cli, [*said, "--format", "json"], catch_exceptions=False).stdout)
     assert [row["tuner"] for row in record["rows"]] == ["random", "grid"]
+    assert record["batch"] == 4
     assert record["rows"][1]["ask_ms"] is None  # no space of a thousand points
 
 
