@@ -28,6 +28,9 @@ Shapes = Annotated[
         shown="the operator's first suite",
     ),
 ]
+Layout = Annotated[
+    int, Option("Use the layout with this number; `tensorop operators show NAME` lists them.", "N", "1", least=0)
+]
 Jobs = Annotated[int, Option("Run up to N processes in parallel.", "N", "4", least=1, most=256)]
 FORMAT = Option(
     "Print a table, or one JSON value on stdout. Progress goes to stderr.",

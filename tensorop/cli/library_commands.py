@@ -1,4 +1,4 @@
-"""`bench`, `judge`, `verify`, `inspect`, `report`, `doctor`: commands for a library, a kernel file or this machine."""
+"""`bench`, `judge`, `verify`, `inspect`, `explain`, `report`, `doctor`: of libraries, kernel files or this machine."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tensorop.cli.command import (
     Dtypes,
     Format,
     Jobs,
+    Layout,
     NewSeed,
     Offline,
     Plugins,
@@ -25,6 +26,7 @@ from tensorop.cli.command import (
     command,
     is_given,
 )
+from tensorop.cli.explain_command import explain
 from tensorop.cli.judge_command import judge
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
@@ -106,9 +108,6 @@ _Threads = Annotated[
         shown="1",
     ),
 ]
-_Layout = Annotated[
-    int, Option("Use the layout with this number; `tensorop operators show NAME` lists them.", "N", "1", least=0)
-]
 _Older = Annotated[
     Path | None,
     Option(
@@ -133,7 +132,7 @@ def bench(
     shapes: Shapes = None,
     dtype: Dtypes = None,
     threads: _Threads = (1,),
-    layout: _Layout = 0,
+    layout: Layout = 0,
     fast: Annotated[bool, Option("Measure fewer rounds; under a board model, skip the intervals.")] = False,
     jobs: Jobs = 2,
     fail_below: Annotated[
@@ -372,4 +371,4 @@ def doctor(platform: _ToBring = None, runner: Runner = None, plugins: Plugins = 
     screen.answer(format_, health.to_json(), lambda: tables.show_health(health), ok=health.ok)
 
 
-COMMANDS = (bench, judge, verify, inspect, report, doctor)
+COMMANDS = (bench, judge, verify, inspect, explain, report, doctor)

@@ -15,13 +15,16 @@ from rich.text import Text
 from tensorop import paths
 from tensorop.cli import screen
 from tensorop.commands.doctor import Health
+from tensorop.commands.explain import Explanation
 from tensorop.events import Done
+from tensorop.measure import modelled
 from tensorop.model.bench import Bench, Ratio
 from tensorop.model.verdict import ControlResult, Verdict
 from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
+_COUNTED = "modelled cycles x instructions^0.1, by which the search compares variants"  # see `target.objective`
 _WIDE_INTERVAL = 1.5  # upper / lower quartile of paired rounds; above it a ratio is unsteady
 
 
@@ -242,6 +245,31 @@ def show_health(health: Health) -> None:
         line(f"timings taken now would be unreliable: {complaint}", "yellow")
     for remark in health.plugins:
         line(f"plug-ins: {remark}", "yellow")
+
+
+def show_explanation(found: Explanation) -> None:
+    """Shows the choice and its rule, then the costs."""
+    where = f", VLEN {found.vlen}" if found.vlen else ""
+    where += f", in one of {found.blocks} blocks for threads" if found.blocks > 1 else ""
+    line(f"{found.problem}{where}: variant {found.variant}, {found.variants[found.variant].template}")
+    line(f"features: {', '.join(f'{name} = {value}' for name, value in found.features.items())}")
+    for text in (f"rule: {found.rule}", *(f"  {test}" for test in found.path)):
+        line(text)
+    if found.lacking:
+        return
+    costs, best = table(None, ("variant", "template"), ("predicted", "measured", "slower than the choice")), None
+    for one in found.variants:
+        predicted = "-" if one.predicted is None else figure(one.predicted)
+        measured = "not measured" if one.measured is None else figure(one.measured)
+        slower = "-" if one.slower is None else f"{one.slower:.1%} ({one.by})"
+        if one.number == found.next_best:
+            how = "faster" if slower.startswith("-") else "slower"
+            best = f"variant {one.number}, {how} by {slower.removeprefix('-')}"
+        chosen = one.number == found.variant
+        costs.add_row(str(one.number), one.template, predicted, measured, "chosen" if chosen else slower)
+    console().print(costs)
+    line(f"next best: {best or 'unknown, for lack of costs'}")
+    line(f"costs are in {_COUNTED if found.unit == modelled.UNIT else found.unit}")
 
 
 def show_card(card: Mapping[str, object], trees: bool = False) -> None:

@@ -13,7 +13,7 @@ from tensorop.commands import libraries
 from tensorop.commands.contest import Contest
 from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.commands.opened import Opened
-from tensorop.errors import BoardError, JobError, NoFigure, UsageError
+from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
@@ -64,13 +64,9 @@ def compare(
     operator: Operator, target: Target, library: Path, request: BenchRequest, tell: Tell = lambda row: None
 ) -> Bench:
     """Compares a library, in a product or not, with baselines. Raises the errors of `bench`."""
-    dtypes, threads, layout = request.dtypes or (), request.threads, request.layout
+    dtypes, threads, layout = request.dtypes or (), request.threads, problems.require_layout(operator, request.layout)
     of_suite = suite_of(operator, operator.usual, target) if request.shapes is None else request.shapes
     shapes = tuple(map(tuple, of_suite))
-    if not 0 <= layout < len(operator.layouts):
-        raise UsageError(
-            f"--layout {layout} does not exist: {operator.name} has the layouts 0 to {len(operator.layouts) - 1}"
-        )
     against = request.against or operator.against
     for name in against:
         libraries.check_known(name, own=operator.baselines)

@@ -229,6 +229,23 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
     return Tree(_grown(samples, field(candidates, Draw(min(TRAIN_SHAPES, most))), None), regret)
 
 
+def predicted(
+    candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also], features: Mapping[str, int]
+) -> tuple[float | None, ...]:
+    """Each variant's cost on a problem by the models that `tree` uses.
+
+    None: the variant must not serve it, or was never measured.
+    """
+    rows = [one for one in measured if chosen_for(candidates.operator, one.problem)] or measured
+    if not rows or not candidates.operator.costs.terms:
+        return (None,) * len(candidates.variants)
+    columns = {name: np.array([value]) for name, value in features.items()}
+    terms = [candidates.terms(variant, columns) for variant in candidates.variants]
+    logs, _ = costmodel.predict(fit_data(candidates, rows, also).fitted(), terms, candidates.places(columns))
+    without = [no or all(row.costs[n] is None for row in rows) for n, no in enumerate(candidates.barred(columns)[0])]
+    return tuple(None if no else math.exp(log) for log, no in zip(logs[0], without, strict=True))
+
+
 def row_of(operator: Operator, measured: CostRow) -> TreeRow:
     """The row for growing a tree; a variant that was not measured on the problem gets a prohibitive cost."""
     dear = UNTRIED_FACTOR * max(cost for cost in measured.costs if cost is not None)

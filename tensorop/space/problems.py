@@ -30,6 +30,14 @@ def numbered(operator: Operator) -> str:
     return ", ".join(f"{number} ({written(layout)})" for number, layout in enumerate(operator.layouts))
 
 
+def require_layout(operator: Operator, number: int) -> int:
+    """The number of a layout. Raises UsageError if there is none."""
+    if not 0 <= number < len(operator.layouts):
+        what = f"--layout {number} does not exist: {operator.name} has the layouts 0 to {len(operator.layouts) - 1}"
+        raise UsageError(what, hint=f"they are {numbered(operator)}")
+    return number
+
+
 def written(layout: Mapping[str, Value]) -> str:
     """A layout as text: `row`, or with transposes `row,tb=1`."""
     return ",".join(str(value) if name == "layout" else f"{name}={value}" for name, value in layout.items())
@@ -75,15 +83,19 @@ def require_affordable(
 
 def features(operator: Operator, problem: Problem) -> dict[str, int]:
     """The dispatch features of a problem: those of the reference, and expressions over them."""
-    seen = operator.reference.features(problem)
-    derived = {}
+    return derived(operator, operator.reference.features(problem), problem.label)
+
+
+def derived(operator: Operator, seen: Mapping[str, int], label: str) -> dict[str, int]:
+    """The features `seen`, and expressions over them. label: of the problem, for errors"""
+    found = {}
     for name, text in operator.derived.items():
         try:
-            derived[name] = int(_feature(text, tuple(sorted(seen))).value(seen))
+            found[name] = int(_feature(text, tuple(sorted(seen))).value(seen))
         except ZeroDivisionError:
             where = f"{operator.folder / 'operator.yaml'}: key 'features.{name}'"
-            raise SpecError(f"{where}: '{text}' divides by zero for {problem.label}") from None
-    return {**seen, **derived}
+            raise SpecError(f"{where}: '{text}' divides by zero for {label}") from None
+    return {**seen, **found}
 
 
 def feature(text: str, features: Mapping[str, int]) -> int:

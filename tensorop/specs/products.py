@@ -38,6 +38,8 @@ class ProductSpec(File):
     libraries: dict[str, LibrarySpec] = Field(min_length=1)
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> variables for the templates
     settings: dict[str, int] = Field(default_factory=dict)
+    # dispatch feature that several threads cut -> side of the tile (`tile` of reference.py) that stays whole; two
+    threads: dict[str, str] = Field(default_factory=dict)
     calls: dict[str, list[str]] = Field(default_factory=dict)  # file -> functions outside of the product that it calls
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
+import random
+import re
 import signal
 import stat
 import subprocess
@@ -18,10 +21,16 @@ import numpy as np
 import pytest
 
 import tensorop as package
+from tensorop.build import tool
+from tensorop.commands import explain, opened, past
+from tensorop.dispatch import winners
+from tensorop.model.winner import trees_of
+from tensorop.space import problems
 from tests.support.commands import (
     JOURNAL,
     ROOT,
     Watched,
+    environment,
     events,
     journal,
     kill_group,
@@ -266,3 +275,102 @@ def test_the_journal_is_the_only_thing_beside_work_during_a_run(tmp_path: Path) 
         child.communicate()
     left = subprocess.run(["pgrep", "-s", str(child.pid)], capture_output=True, text=True, check=False).stdout
     assert left == ""
+
+
+# --- what `explain` says of the finished library --------------------------------------------------------------------
+
+COUNT, LONGEST = 50, 300
+# calls the library at each shape and layout; TENSOROP_VERBOSE has it name its variants on stderr
+CALLS = """
+import json, sys
+import numpy as np
+import tensorop
+library = tensorop.load(sys.argv[1])
+for (m, n, k), layout in json.loads(sys.argv[2]):
+    ta, tb = layout.get("ta", 0), layout.get("tb", 0)
+    a, b = np.ones((k, m) if ta else (m, k), np.float32), np.ones((n, k) if tb else (k, n), np.float32)
+    library.gemm(a, b, transpose_a=bool(ta), transpose_b=bool(tb))
+"""
+
+
+def test_explain_names_the_variant_that_the_library_chooses(made: Made) -> None:
+    found, rng = opened.open_product(made.folder), random.Random(7)
+    sides = [tuple(round(LONGEST ** rng.random()) for _ in range(3)) for _ in range(COUNT)]
+    asked = [(shape, rng.randrange(len(found.operator.layouts))) for shape in sides]
+    calls = json.dumps([(shape, dict(found.operator.layouts[layout])) for shape, layout in asked])
+    env = environment({"TENSOROP_VERBOSE": "1", "TENSOROP_NUM_THREADS": "1"})
+    ended = subprocess.run([sys.executable, "-c", CALLS, made.folder, calls], capture_output=True, text=True, env=env)
+    chosen = [int(number) for number in re.findall(r"by variant (\d+):", ended.stderr)]
+    answers = [explain.explain(found, problems.of(found.operator, "f32", *one)) for one in asked]
+    assert [answer.variant for answer in answers] == chosen, ended.stderr
+    assert len(set(chosen)) > 1
+    assert {answer.lacking for answer in answers} == {""}
+    assert {answer.rule.split()[0] for answer in answers} == {"direct", "the"}
+
+
+def test_explain_has_costs_of_what_was_measured_and_what_was_not(made: Made) -> None:
+    found = opened.open_product(made.folder)
+    answer = explain.explain(found, problems.of(found.operator, "f32", (24, 17, 33)))
+    assert answer.unit == "ns"
+    assert {one.by for one in answer.variants if one.template != "direct"} == {"measured"}
+    answer = explain.explain(found, problems.of(found.operator, "f32", (8, 8, 8)))
+    assert [one.template for one in answer.variants if one.measured] == ["direct"]  # in trials of its own
+    answer = explain.explain(found, problems.of(found.operator, "f32", (25, 17, 33)))
+    assert all(one.predicted and one.measured is None for one in answer.variants if one.template != "direct")
+
+
+def test_explained_costs_are_those_that_the_tree_was_made_with(made: Made) -> None:
+    """From the same evidence the same tree is grown, bit by bit."""
+    found = opened.open_product(made.folder)
+    record = found.card["dtypes"]["f32"]
+    of = past.task(found, "f32")
+    again = winners.carried(winners.final(of, past.candidates(of, record["variants"])[0]))
+    assert again.trees == trees_of(record)
+    assert again.unasked == record["direct"]["most_flops"]
+
+
+def test_explained_threads_cut_a_call_as_the_library_does(made: Made, tmp_path: Path) -> None:
+    found, rng = opened.open_product(made.folder), random.Random(3)
+    text = (made.folder / "share/tensorop/src/dispatch_f32.c").read_text()
+    pieces = [re.search(pattern, text, re.DOTALL | re.MULTILINE) for pattern in (
+        r"^struct grid \{.*?^\};$", r"^static struct grid cut\(.*?^\}$")]  # fmt: skip
+    main = """
+int main(int count, char **words) {
+    size_t v[5];
+    for (int i = 1; i + 4 < count; i += 5) {
+        for (int j = 0; j < 5; ++j)
+            v[j] = strtoul(words[i + j], NULL, 10);
+        const struct grid g = cut(v[0], v[1], v[2], v[3], v[4]);
+        printf("%zu %zu\\n", g.down, g.across);
+    }
+    return 0;
+}
+"""
+    heads = "#include <stddef.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    (tmp_path / "cut.c").write_text(heads + "\n".join(piece[0] for piece in pieces if piece) + main)
+    subprocess.run([*tool.cc("cut.c", "-O2", "-o", "cut")], cwd=tmp_path, check=True)
+    wanted, words = [], []
+    for _ in range(COUNT // 2):
+        shape = tuple(round(80 * 40 ** rng.random()) for _ in range(3))
+        problem, threads = problems.of(found.operator, "f32", shape), rng.randint(2, 70)
+        whole = explain.explain(found, problem)
+        variant = found.card["dtypes"]["f32"]["variants"][whole.variant]
+        tile = found.operator.reference.tile(
+            variant["point"], found.platform.lanes("f32", variant["point"]), variant["reads"]
+        )
+        m, n, k = (whole.features[name] for name in "mnk")
+        most = min(threads, m * n * k >> 20)
+        answer = explain.explain(found, problem, threads=threads)
+        if most < 2:
+            assert answer == whole
+            continue
+        words += [most, m, n, tile["mr"], tile["nr"]]
+        wanted.append((answer, whole))
+    ended = subprocess.run([tmp_path / "cut", *map(str, words)], capture_output=True, text=True, check=True)
+    grids = [tuple(map(int, line.split())) for line in ended.stdout.splitlines()]
+    assert len(grids) == len(wanted) > COUNT // 4
+    for (down, across), (answer, whole) in zip(grids, wanted, strict=True):
+        assert answer.blocks == down * across
+        cut = {"m": whole.features["m"] // down, "n": whole.features["n"] // across}
+        assert answer.features == whole.features | cut
+        assert all(one.measured is None for one in answer.variants) or answer.blocks == 1

@@ -40,6 +40,7 @@ MAY_NAME = {
     "tensorop/model/job.py": {"bayes"},
     "tensorop/tuning.py": {"gemm", "rvv"},
     "tensorop/api.py": {"gemm"},
+    "tensorop/cli/explain_command.py": {"gemm", "rvv"},
     "tensorop/cli/judge_command.py": {"gemm", "rvv"},
     "tensorop/cli/main.py": {"gemm", "rvv"},
     "tensorop/provision/baseline.py": {"avx2", "avx512"},

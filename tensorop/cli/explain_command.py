@@ -1,0 +1,57 @@
+"""`explain`: shows which variant of a library serves a shape, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from tensorop import tuning
+from tensorop.cli import screen, tables
+from tensorop.cli.command import Format, Layout, Plugins, command
+from tensorop.commands import explain as explaining
+from tensorop.commands import opened
+from tensorop.errors import JobError, UsageError
+from tensorop.model.option import Option
+from tensorop.space import problems
+
+
+@command(
+    "explain build/gemm-rvv 64x64x64",
+    "explain build/gemm-rvv 96x32x200 --dtype f64 --layout 1 --vlen 256",
+    "explain build/gemm-native 1000x16x1000 --threads 4 --format json",
+)
+def explain(
+    path: Annotated[Path, Option(metavar="DIR|LIB", positional=True)],
+    shape: Annotated[str, Option(metavar="SHAPE", positional=True)],
+    dtype: Annotated[
+        str, Option("Explain the choice for this type.", "NAME", "f64", shown="the library's first type")
+    ] = "",
+    layout: Layout = 0,
+    vlen: Annotated[int, Option("Explain it for vectors of N bits.", "N", "256", shown="the shortest tuned ones")] = 0,
+    threads: Annotated[int, Option("Explain it for N threads.", "N", "4", least=1, most=1024)] = 1,
+    plugins: Plugins = (),
+    format_: Format = "table",
+) -> None:
+    """Show which variant of a library serves a shape, why, and what the others cost.
+
+    The rule is the one that the library itself follows. Predicted costs come from the cost models that its decision
+    tree was made with. Measured costs are those of the search, if it measured this shape.
+
+    Exit status: 0 done, 2 wrong usage, or a product without a readable journal: then you see the rule without costs.
+    """
+    try:
+        found = opened.open_product(path, plugins)
+    except JobError as error:
+        raise UsageError(error.message, hint=error.hint) from None
+    operator = found.operator
+    shapes, dtypes = tuning.shapes(operator, shape), tuning.dtypes(operator, dtype or found.dtypes[:1])
+    if len(shapes) > 1 or len(dtypes) > 1:
+        got = f"explain takes one shape and one element type; got {shape} and {', '.join(dtypes)}"
+        raise UsageError(got, hint=f"e.g. {operator.example} --dtype {dtypes[0]}")
+    problem = problems.of(operator, found.only(dtypes).dtypes[0], shapes[0], problems.require_layout(operator, layout))
+    answer = explaining.explain(found, problem, vlen, threads)
+    screen.answer(format_, asdict(answer), lambda: tables.show_explanation(answer))
+    if answer.lacking:
+        hint = "variant and rule are as in the library; for costs, pass the folder that the search wrote"
+        raise UsageError(f"the costs of the variants are unknown: {answer.lacking}", hint=hint)
