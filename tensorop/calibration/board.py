@@ -48,7 +48,9 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
         if real is not None:
             inside = found.low * (1 - TOLERANCE) <= real.cycles <= found.high * (1 + TOLERANCE)
             message = f"{real.cycles:.2f} cycles/{bench.benchmark.unit} ({real.ns:.2f} ns), {span(found)}, "
-            yield Line(True, bench.benchmark.name, message + ("inside" if inside else "outside"), note=not inside)
+            message += "inside" if inside else "outside"
+            kind = "measured figures inside the model's range" if inside else ""
+            yield Line(True, bench.benchmark.name, message, not inside, kind)
     measured = {name: c.cycles for name, c in clocked.items()}
     asked = under.questions()
     verdicts = settle.verdicts(asked, measured)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,12 +73,14 @@ def group_of(kind: Catalog) -> click.Group:
 
     @command(say[2], f"{say[2]} --format json", name="check", help=kind.check_help)
     def check_(name: _Name, plugins: Plugins = (), runner: Runner = None, format_: Format = "table") -> None:
-        lines = []
+        lines, passed = [], dict[str, list[Any]]()
         for line in kind.check(kind.load(name, plugins), runner=runner, plugins=plugins):
-            lines.append({"ok": getattr(line, "ok", True), "text": str(line)})
-            if format_ == "table":
+            lines.append({"ok": (ok := getattr(line, "ok", True)), "text": str(line)})
+            if ok and getattr(line, "kind", ""):
+                passed.setdefault(line.kind, []).append(line)
+            elif format_ == "table":
                 screen.echo(str(line))
-        screen.answer(format_, lines, lambda: None, ok=all(line["ok"] for line in lines))
+        screen.answer(format_, lines, lambda: _summarize(passed), ok=all(line["ok"] for line in lines))
 
     for one in (list_, show_, check_):
         group.add_command(one)
@@ -87,6 +89,14 @@ def group_of(kind: Catalog) -> click.Group:
     if kind.name == "tuners":
         group.add_command(tuners_bench.bench)
     return group
+
+
+def _summarize(passed: Mapping[str, Sequence[Any]]) -> None:
+    """One line for each kind of check that passed. Each finding of a kind has `summary(count)`."""
+    for lines in passed.values():
+        screen.echo(str(lines[0]) if len(lines) == 1 else lines[0].summary(len(lines)))
+    if any(len(lines) > 1 for lines in passed.values()):
+        screen.echo("--format json lists every check")
 
 
 def _platform(platform: Platform) -> Any:

@@ -36,6 +36,9 @@ class Commands(click.Group):
             return operator_command(cmd_name, _plugins_in(sys.argv))
         return None
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [*args[1:], "--help"] if args[:1] == ["help"] else args)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -63,7 +66,7 @@ def cli() -> None:
     tensorop doctor --platform rvv     check that this machine has what you need
     tensorop gemm --platform rvv       tune gemm and build build/gemm-rvv
     tensorop bench build/gemm-rvv      compare the library with OpenBLAS
-    tensorop COMMAND --help            show the options of a command, with examples
+    tensorop help COMMAND              show the options of a command, with examples
     """
 
 

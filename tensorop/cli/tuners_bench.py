@@ -47,7 +47,7 @@ def bench(
 ) -> None:
     """Compare search strategies on recorded search spaces.
 
-    The command counts the trials until a search finds a configuration within 5 % and within 1 % of the best. The
+    The command counts the trials until a search finds a configuration that reaches 95 % and 99 % of the best speed. The
     tables show the median over the seeds with a 95 % bootstrap interval, and how many times fewer trials that is than
     with random search. That factor is the geometric mean over spaces where random search needs 30 trials or more. The
     last column is the time that the tuner itself takes per trial.
@@ -66,7 +66,7 @@ def bench(
         return
     for near in found.hard:
         numbers = (*found.spaces, "fewer than random", "tuner's own time, ms")
-        title = f"trials until within {near} of the best, batches of {found.batch}"
+        title = f"trials until a configuration reaches {near} of the best speed, in batches of {found.batch}"
         table = tables.table(title, ["tuner"], numbers)
         for row in found.rows:
             each = (_figure(row.trials[space][near], ".0f") for space in found.spaces)
@@ -74,7 +74,9 @@ def bench(
             table.add_row(row.tuner, *each, _figure(row.over[near], ".2f"), took)
         tables.console().print(table)
         names = ", ".join(found.hard[near]) or "none"
-        tables.line(f"'fewer than random' is over spaces where random search needs {replay.HARD} trials: {names}\n")
+        tables.line(
+            f"'fewer than random' is the mean over spaces where random search needs {replay.HARD} trials: {names}\n"
+        )
 
 
 def _figure(interval: Span | None, form: str) -> str:

@@ -27,9 +27,14 @@ class Finding:
 
     ok: bool
     text: str
+    kind: str = ""  # a plural for similar checks: those that passed are shown as one line
 
     def __str__(self) -> str:
         return self.text if self.ok else f"FAIL {self.text}"
+
+    def summary(self, count: int) -> str:
+        """The line for `count` passed checks of this kind."""
+        return f"{count} {self.kind}"
 
 
 def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ...] = ()) -> Iterator[Finding]:
@@ -39,19 +44,24 @@ def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ..
     """
     found = _Findings()
     for name, look in operator_read.parts(operator, operator.dtypes):
-        yield from found.of(name, look)
+        yield from found.of(name, look, "" if name == "kernels/" else "parts of the folder as expected")
     names = catalog.names("platforms", plugins) if found.whole else ()
     known = [platforms.load(name, plugins) for name in names]
     hosts = [platform for platform in known if platform.runner not in subpackages.BACKENDS]
     for platform in hosts:
         for template, dtype in itertools.product(operator_read.templates(operator), operator.dtypes):
             where = f"{platform.name} {dtype} {template.name}"
-            yield from found.of(where, partial(_points, operator, platform, template, dtype))
+            if lacking := _lacking(platform, template, dtype):
+                kind = f"platforms and dtypes that template '{template.name}' does not support"
+                yield Finding(True, f"{where}: {lacking}", kind)
+                continue
+            kind = f"platforms and dtypes with legal configurations of template '{template.name}'"
+            yield from found.of(where, partial(_points, operator, platform, template, dtype), kind)
     for platform in known:
         if platform not in hosts:
             yield Finding(True, f"{platform.name}: GPU kernels: read by the backend")
-    if lacking := operator_read.prompts(operator):
-        files = ", ".join(file.name for file in lacking)
+    if absent := operator_read.prompts(operator):
+        files = ", ".join(file.name for file in absent)
         yield Finding(True, f"prompts/: {files} missing, so `tensorop {operator.name} --author llm` does not work")
     reached = _here(operator, hosts, runner, plugins) if found.whole else None
     if reached is not None:
@@ -79,7 +89,7 @@ class _Findings:
     def whole(self) -> bool:
         return not self.faults
 
-    def of(self, name: str, look: Callable[[], object]) -> Iterator[Finding]:
+    def of(self, name: str, look: Callable[[], object], kind: str = "") -> Iterator[Finding]:
         try:
             found = look()
         except (MissingTool, BoardError):
@@ -89,7 +99,7 @@ class _Findings:
                 self.faults.add(str(error))
                 yield Finding(False, str(error))
         else:
-            yield Finding(True, f"{name}: {found or 'as expected'}")
+            yield Finding(True, f"{name}: {found or 'as expected'}", kind if str(found)[:2] != "0 " else "")
 
 
 def _here(
@@ -104,11 +114,14 @@ def _here(
     return None
 
 
-def _points(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> str:
+def _lacking(platform: Platform, template: KernelTemplate, dtype: str) -> str:
     if dtype not in platform.dtypes:
         return "not for this platform"
-    if missing := instantiate.missing_primitives(platform, template, dtype):
-        return f"not for this platform (lacks {', '.join(missing)})"
+    missing = instantiate.missing_primitives(platform, template, dtype)
+    return f"not for this platform (lacks {', '.join(missing)})" if missing else ""
+
+
+def _points(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str) -> str:
     operator_read.expressions(operator, platform, template, dtype)
     space = instantiate.micro_space(platform, template, dtype)
     return f"{space.size} legal configurations of {space.product}"

@@ -43,9 +43,18 @@ class Line:
     about: str  # the checked part
     message: str  # the finding
     note: bool = False  # for information only: neither passed nor failed
+    kind: str = ""  # a plural for similar checks: those that passed are shown as one line
 
     def __str__(self) -> str:
-        return f"{'    ' if self.note else 'ok  ' if self.ok else 'FAIL'} {self.about}: {self.message}"
+        return f"{self._mark} {self.about}: {self.message}"
+
+    def summary(self, count: int) -> str:
+        """The line for `count` passed checks of this kind."""
+        return f"{self._mark} {count} {self.kind}"
+
+    @property
+    def _mark(self) -> str:
+        return "    " if self.note else "ok  " if self.ok else "FAIL"
 
 
 @dataclass(frozen=True)
@@ -165,13 +174,13 @@ def _published(under: UnderModel, plugins: tuple[Path, ...]) -> Iterator[Line]:
         found = microbench.interval(bench, cycles)
         given = points.get(bench.benchmark.name, [])
         if not given:
-            yield Line(True, bench.benchmark.name, span(found), note=True)
+            yield Line(True, bench.benchmark.name, span(found), True, "micro-benchmarks without a published figure")
         for point in given:
             yield _beside(found, point, ghz, vlen)
     for asked in under.questions():
         message = f"{span(asked.under)}, {span(asked.usual)} without it; measure {asked.under.benchmark.name} on a "
         message += "board to decide"
-        yield Line(True, f"alternative '{asked.alternative}'", message, note=True)
+        yield Line(True, f"alternative '{asked.alternative}'", message, True, "questions that only a board decides")
     yield from _order(points, choices, {b.benchmark.name: b for b in under.benches})
 
 
@@ -185,10 +194,11 @@ def _beside(found: Modelled, point: MicrobenchPoint, clock_ghz: float, vlen: int
     as_given = f" ({point.value:g} {point.unit})" if point.unit != "cycles" else ""
     loose = point.kind == "loose"
     part = loose and found.high < cycles
-    where = "inside" if inside else "less, as a part of it may be" if part else "outside"
-    remark = ", of something larger" if loose else ""
-    message = f"{span(found)}, published {cycles:.2f}{as_given}, {where}{remark}; {point.source}"
-    return Line(inside or loose, found.benchmark.name, message, note=loose)
+    where = "inside" if inside else "faster, as a part may be" if part else "outside"
+    remark = " for a larger computation" if loose else ""
+    message = f"{span(found)}, published {cycles:.2f}{as_given}{remark}, {where}; {point.source}"
+    kind = "published figures of larger computations" if loose else "published figures inside the model's range"
+    return Line(inside or loose, found.benchmark.name, message, loose, kind)
 
 
 def _order(

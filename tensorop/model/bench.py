@@ -293,6 +293,6 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
 
 
 def geomean(values: Iterable[float]) -> float:
-    """Geometric mean of the positive values; NaN if there are none."""
-    logs = [math.log(v) for v in values if v > 0]
+    """Geometric mean; NaN without values. Raises ValueError for a value of 0 or less."""
+    logs = [math.log(v) for v in values]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan

@@ -118,6 +118,7 @@ def check_place(folder: Path) -> None:
             )
         if folder.is_dir():
             _refuse_foreign(folder.resolve(), {})
+            _refuse_used(folder)
     except (OSError, RuntimeError) as error:  # a link to itself
         raise errors.UsageError(
             f"{folder} cannot be a product's folder: {error}", hint="choose another --out"
@@ -209,6 +210,19 @@ def _refuse_foreign(folder: Path, files: Mapping[str, bytes]) -> None:
                     "lib/ and share/)",
                     hint="choose another --out, or move that file away",
                 )
+
+
+def _refuse_used(folder: Path) -> None:
+    """Raises UsageError if a folder has files but no product or run of tensorop."""
+    if (folder / MANIFEST).is_file() or (folder / f"{SHARE}/journal.jsonl").is_file():
+        return
+    others = sorted(entry.name for entry in folder.iterdir() if entry.name not in (*_PREFIX_FOLDERS, "work"))
+    if others:
+        raise errors.UsageError(
+            f"--out {folder} is in use: expected a new or empty folder, or an earlier product or run of tensorop; it "
+            f"contains {others[0]}" + (f" and {len(others) - 1} more" if others[1:] else ""),
+            hint="choose a new folder; tensorop writes include/, lib/, share/ and work/ there",
+        )
 
 
 def _cannot(folder: Path, error: OSError) -> errors.JobError:

@@ -10,7 +10,7 @@ from rich.console import Console
 from tensorop.cli import tables
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
-from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
+from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row, geomean
 from tensorop.report import curves
 from tensorop.specs import benches
 
@@ -219,3 +219,11 @@ def test_an_older_row_has_its_sizes_between_others():
         del row["dims"], row["shape"]
     (older,) = benches.parse(record, "x")
     assert (older.rows[0].dims, older.rows[0].shape) == (sizes, "64x9x2x0")
+
+
+def test_a_geometric_mean_is_of_positive_numbers():
+    assert geomean([0.5, 2.0, 8.0]) == pytest.approx(2.0)
+    assert math.isnan(geomean([]))
+    for wrong in (0.0, -1.0):
+        with pytest.raises(ValueError, match=r"math domain error|positive"):
+            geomean([1.0, wrong])

@@ -16,7 +16,8 @@ import tensorop as package
 from tensorop import backends
 from tensorop.cli.main import cli, main
 from tensorop.cli.operator_command import operator_command
-from tensorop.commands import libraries
+from tensorop.commands import check_operator, libraries
+from tensorop.commands.check_operator import Finding
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
 from tensorop.specs import catalog
@@ -322,6 +323,35 @@ def test_help_and_version(tmp_path: Path) -> None:
         "--seed",
     ):
         assert option in shown.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("bench",), ("platforms", "check")])
+def test_help_is_a_command_too(words: tuple[str, ...], tmp_path: Path) -> None:
+    shown = tensorop("help", *words, cwd=tmp_path)
+    assert shown.status == 0
+    assert shown.stdout == tensorop(*words, "--help", cwd=tmp_path).stdout
+
+
+def test_a_check_shows_similar_results_as_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def results(*_: object) -> Iterator[Finding]:
+        yield Finding(True, "a: as expected", "parts as expected")
+        yield Finding(False, "b: wrong", "parts as expected")
+        yield from (Finding(True, f"{name}: as expected", "parts as expected") for name in "cd")
+        yield Finding(True, "e: the only one", "others")
+
+    monkeypatch.setattr(check_operator, "check", results)
+    for form, expected in (
+        ("table", ["FAIL b: wrong", "3 parts as expected", "e: the only one", "--format json lists every check"]),
+        ("json", ["a: as expected", "FAIL b: wrong", "c: as expected", "d: as expected", "e: the only one"]),
+    ):
+        monkeypatch.setattr(sys, "argv", ["tensorop", "operators", "check", "gemm", "--format", form])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 1
+        out = capsys.readouterr().out
+        assert (out.splitlines() if form == "table" else [one["text"] for one in json.loads(out)]) == expected
 
 
 def test_a_command_of_its_own_process_ends_as_in_here(tmp_path: Path) -> None:

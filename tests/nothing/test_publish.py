@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.errors import JobError
+from tensorop.errors import JobError, UsageError
 from tensorop.package import publish
 from tensorop.package.product import MANIFEST, Product
 from tensorop.report import threads
@@ -82,6 +82,24 @@ def test_what_lies_outside_of_the_prefix_folders_stays(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("mine")
     _put(folder, _product())
     assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_with_other_files_is_no_place_for_a_product(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "paper").mkdir()
+    with pytest.raises(UsageError, match=r"--out .* is in use: .* it contains notes\.txt and 1 more") as caught:
+        publish.check_place(tmp_path)
+    assert "choose a new folder" in str(caught.value.hint)
+    _put(tmp_path, _product())  # a product that is there already stays in use
+    publish.check_place(tmp_path)
+
+
+@pytest.mark.parametrize("there", [(), ("work/lock",), ("share/tensorop/journal.jsonl", "work/lock", "notes.txt")])
+def test_an_empty_folder_and_an_unfinished_run_are_places(tmp_path: Path, there: tuple[str, ...]) -> None:
+    for name in there:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    publish.check_place(tmp_path)
 
 
 def test_a_full_disk_leaves_the_old_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
