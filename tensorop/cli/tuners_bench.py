@@ -66,7 +66,7 @@ def bench(
         return
     for near in found.hard:
         numbers = (*found.spaces, "fewer than random", "tuner's own time, ms")
-        title = f"trials until a configuration reaches {near} of the best speed, in batches of {found.batch}"
+        title = f"trials to reach {near} of the best speed, batches of {found.batch}"
         table = tables.table(title, ["tuner"], numbers)
         for row in found.rows:
             each = (_figure(row.trials[space][near], ".0f") for space in found.spaces)
