@@ -1,30 +1,33 @@
-"""Bayesian optimisation: a Gaussian process on the logarithm of the cost over the legal points, expected improvement
-over all that are left.
+"""Bayesian optimisation: a Gaussian process on the logarithm of the cost, and expected improvement over legal points.
 
-The process's scales are fitted anew when a tenth more trials are there, from those it had before. What is asked depends
-on the seed and on the costs so far alone, so a search that was killed and is given its journal goes on as if nothing
-had happened: the scales are fitted as costs come, whoever asked.
+The first points are centres of clusters among the points that fill registers and caches best. A requested point counts
+as if its cost were the process's own mean: it makes its surroundings certain, and moves no prediction.
+
+The scales of the process are fitted again after each tenth more trials, from the scales before. A request depends on
+the seed and the costs alone, so a resumed search proposes the same points.
 """
 
 from __future__ import annotations
 
 import math
-import random
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from tensorop.model.point import Point
 from tensorop.space import Space
-from tensorop.space.features import features
+from tensorop.space.features import features, fullness
 from tensorop.space.strategy import IndexedTuner
 
 DESCRIPTION = "Gaussian process on the logarithm of the cost, expected improvement over the legal points left"
-INITIAL = 6  # random points before the model is used
+DESIGN = 16  # points to propose while the model has too few costs
+INITIAL = 6  # of these points with a cost: the model is used
+ROUNDS = 10  # of moving the centres of clusters
 CANDIDATES = 6000  # legal points that the model ranks at each ask, beside the neighbours of the best three
 MEMORY = 200  # trials that the model is fitted to: the best half of it and the newest half
 # priors of the logarithms: the process's variance, its length in each feature, its noise
@@ -44,19 +47,19 @@ class Tuner(IndexedTuner):
         self._features = features(space)
         self._scales = np.array([PRIOR[0], *[PRIOR[1]] * self._features.shape[1], PRIOR[2]])
         self._due = INITIAL
-        self._first = [space.index(point) for point in space.sample(random.Random(seed), INITIAL)]
+        self._design = _design(self._features, fullness(space), seed)
 
     def tell(self, point: Point, cost: float | None) -> None:
         super().tell(point, cost)
         if len(self.costs) >= self._due and self.varied:
             self._due = len(self.costs) + max(1, len(self.costs) // 10)
-            chosen, costs = self._known({})
+            chosen, costs = self._known()
             with threadpool_limits(1):
                 self._scales = _fitted(self._features[chosen], costs, self._scales)
 
     def next(self) -> int:
-        waiting = [index for index in self._first if self.untried[index]]
-        if waiting:
+        waiting = [index for index in self._design if self.untried[index]]
+        if waiting and sum(index in self.costs for index in self._design) < INITIAL:
             return waiting[0]
         pool = np.flatnonzero(self.untried)
         if len(pool) > CANDIDATES:
@@ -69,27 +72,38 @@ class Tuner(IndexedTuner):
         with threadpool_limits(1):
             return int(pool[int(np.argmax(self._improvement(pool)))])
 
-    def _known(self, pending: dict[int, None]) -> tuple[list[int], Array]:
-        """Numbers of the points that the model is of, and the logarithms of their costs, of mean 0 and deviation 1."""
-        known = self.remembered(MEMORY, pending)
+    def _known(self) -> tuple[list[int], Array]:
+        """The points that the model is fitted to, and the logarithms of their costs, of mean 0 and deviation 1."""
+        known = self.remembered(MEMORY)
         logs = np.array(list(known.values()))
-        logs = np.minimum(logs, 2 * np.median(logs) - logs.min())  # how bad the bad ones are says nothing of the good
+        logs = np.minimum(logs, 2 * np.median(logs) - logs.min())  # how slow the slow ones are teaches nothing
         return list(known), (logs - logs.mean()) / (logs.std() or 1.0)
 
     def _improvement(self, pool: NDArray[np.int64]) -> Array:
-        """Expected, of each point of the pool, in deviations."""
-        chosen, costs = self._known(self.pending)
-        rows = self._features[chosen]
+        """The expected improvement of each point of the pool, in deviations."""
+        chosen, costs = self._known()
+        rows, count = self._features[[*chosen, *self.pending]], len(chosen)
         factor = np.linalg.cholesky(_covariance(rows, rows, self._scales) + _noise(self._scales) * np.eye(len(rows)))
-        across = _covariance(self._features[pool], rows, self._scales)
-        mean = across @ cho_solve((factor, True), costs)
-        explained = (solve_triangular(factor, across.T, lower=True) ** 2).sum(axis=0)
-        deviation = np.sqrt(np.maximum(math.exp(self._scales[0]) - explained, 1e-12))
+        explained = solve_triangular(factor, _covariance(rows, self._features[pool], self._scales), lower=True)
+        # a pending point has no cost, so it is part of the deviation but not of the mean
+        mean = solve_triangular(factor[:count, :count], costs, lower=True) @ explained[:count]
+        deviation = np.sqrt(np.maximum(math.exp(self._scales[0]) - (explained**2).sum(axis=0), 1e-12))
         better = (costs.min() - mean) / deviation
         density = np.exp(-(better**2) / 2) / math.sqrt(2 * math.pi)
         found: Array = deviation * (better * ndtr(better) + density)
-        # far from any improvement all are 0: then the nearest to one
+        # if all are 0, the nearest to an improvement
         return found if found.max() > 0 else better
+
+
+def _design(rows: Array, full: Array, seed: int) -> list[int]:
+    """Points nearest to the centres of clusters (k-means) in the fuller half, in random order."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.permutation(np.flatnonzero(full >= np.median(full)))[:CANDIDATES]
+    centres = rows[drawn[:DESIGN]]
+    for _ in range(ROUNDS):
+        nearest = cdist(centres, rows[drawn]).argmin(axis=0)
+        centres = np.array([rows[drawn[nearest == each]].mean(axis=0) for each in np.unique(nearest)])
+    return list(dict.fromkeys(drawn[cdist(centres, rows[drawn]).argmin(axis=1)].tolist()))
 
 
 def _noise(scales: Array) -> float:

@@ -1,9 +1,10 @@
-"""Optuna's CMA-ES as a plug-in: its steps are over the tunables' value numbers, the nearest legal point is tried."""
+"""CMA-ES as a plug-in: it draws value numbers, and the nearest legal point is tried in their place.
+
+A generation consists of legal points with their costs, requested or not. So the distribution depends on the costs
+alone, and a resumed search draws the same.
+"""
 
 from __future__ import annotations
-
-import warnings
-from typing import Any
 
 import numpy as np
 
@@ -11,45 +12,35 @@ from tensorop.model.point import Point
 from tensorop.space import Space
 from tensorop.space.strategy import FAILURE, IndexedTuner
 
-DESCRIPTION = "Optuna's CMA-ES over the tunables, taken to the nearest legal point left (needs the extra `tuners`)"
+DESCRIPTION = "CMA-ES over the tunables, taken to the nearest legal point left (needs the extra `tuners`)"
+SIGMA = 1 / 6  # of the first distribution, as a share of each dimension's length
 
 
 class Tuner(IndexedTuner):
-    """A proposal is answered by the cost of the point that was tried in its place. A cost without a proposal changes
-    nothing: only its own proposals move the distribution."""
-
     def __init__(self, space: Space, seed: int) -> None:
         super().__init__(space, seed)
         try:
-            import cmaes  # noqa: F401  # what Optuna's sampler runs on
-            import optuna
+            from cmaes import CMA
         except ImportError as error:
             raise ImportError(f"{error}; install the extra `tuners` (docs/how-to/install.md)") from error
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        self._study = optuna.create_study(sampler=optuna.samplers.CmaEsSampler(seed=seed % 2**32))
-        self._ranges: dict[str, Any] = {
-            name: optuna.distributions.FloatDistribution(0, max(1, len(values) - 1))
-            for name, values in space.dimensions
-        }
-        self._proposals: dict[int, Any] = {}  # by the point taken for it
+        self._lengths = np.array([max(1, len(values) - 1) for _, values in space.dimensions], dtype=float)
+        count = len(self._lengths)
+        self._cma = CMA(np.full(count, 0.5), SIGMA, np.array([[0.0, 1.0]] * count), seed=seed % 2**32)
+        self._generation: list[tuple[np.ndarray, float]] = []
 
     def tell(self, point: Point, cost: float | None) -> None:
         index = self.space.index(point)
-        if index not in self._proposals and self.untried[index]:
-            self._propose()  # an earlier process asked for this one
+        fresh = index not in self.costs
         super().tell(point, cost)
-        proposal = self._proposals.pop(index, None)
-        if proposal is not None:
-            worst = max((known for known in self.costs.values() if known is not None), default=1.0)
-            self._study.tell(proposal, FAILURE * worst if cost is None else cost)
+        if not fresh:
+            return
+        worst = max((known for known in self.costs.values() if known is not None), default=1.0)
+        row = np.array(self.space.coordinates(index)) / self._lengths
+        self._generation.append((row, FAILURE * worst if cost is None else cost))
+        if len(self._generation) == self._cma.population_size:
+            self._cma.tell(self._generation)
+            self._generation = []
 
     def next(self) -> int:
-        open_ = [index for index in self._proposals if self.untried[index]]
-        return open_[0] if open_ else self._propose()
-
-    def _propose(self) -> int:
-        proposal = self._study.ask(self._ranges)
-        index = self.nearest(np.array([proposal.params[name] for name in self._ranges]))
-        self._proposals[index] = proposal
-        return index
+        self._cma.reseed_rng(self.rng.randrange(2**32))
+        return self.nearest(self._cma.ask() * self._lengths)

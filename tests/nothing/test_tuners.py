@@ -2,16 +2,20 @@
 
 import ast
 import math
+import random
 import statistics
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import Constraint
 from tensorop.space import Space, strategy
 
+BATCH = 16
 NAMES = [path.stem for path in sorted(paths.builtin_dir("tuners").glob("*.py"))]
 
 SMALL = Space.of({"a": (1, 2, 4, 8), "b": (1, 2, 3), "w": ("x", "y")}, [Constraint("a * b <= 12", "room")])
@@ -66,6 +70,46 @@ def test_every_legal_point_once_and_then_none(name, batch):
     assert len(asked) == SMALL.size
     assert set(asked) == set(SMALL.points())
     assert tuner.ask() == []
+
+
+@st.composite
+def spaces(draw):
+    counts = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    dimensions = {f"t{axis}": tuple(range(1, count + 1)) for axis, count in enumerate(counts)}
+    constraint = Constraint(f"{' * '.join(dimensions)} <= room", "room")
+    return Space.of(dimensions, [constraint], {"room": draw(st.integers(1, 24))})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=4, deadline=None)  # skopt takes its time
+@given(spaces(), st.integers(0, 9), st.sampled_from([0.0, 0.3, 1.0]))
+def test_a_batch_has_new_legal_points(name, space, seed, failing):
+    tuner, rng = strategy.load(name).make(space, seed), random.Random(seed)
+    asked = []
+    while points := tuner.ask(BATCH):
+        assert len(points) == min(BATCH, space.size - len(asked))
+        assert all(point in space for point in points)
+        asked += points
+        for point in points:
+            tuner.tell(point, None if rng.random() < failing else 1 + rng.random())
+    assert len(set(asked)) == len(asked) == space.size
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_resumed_search_requests_the_same_batches(name):
+    tool = strategy.load(name)
+
+    def batches_after(history, count):
+        tuner = tool.make(LARGE, seed=5)
+        for point in history:
+            tuner.tell(point, surface(point))
+        for _ in range(count):
+            yield (points := tuner.ask(BATCH))
+            for point in points:
+                tuner.tell(point, surface(point))
+
+    whole = list(batches_after([], 3))
+    assert list(batches_after([*whole[0], *whole[1]], 1)) == whole[2:]
 
 
 @pytest.mark.parametrize("name", NAMES)
