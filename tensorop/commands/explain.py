@@ -65,27 +65,27 @@ def _explained(found: Opened, problem: Problem, vlen: int, threads: int) -> Expl
     features, blocks = problems.features(operator, problem), 1
     path, variant = _walk(chooser.root, features)
     work, direct = float(operator.reference.work(problem)), winners.get("direct")
-    rule = f"the decision tree, by {len(path)} tests" if len(records) > 1 else "it is the only variant"
     if direct is not None and work <= direct["most_flops"]:
         path, variant = [], int(direct["variant"])
         rule = f"direct serves all problems of at most {direct['most_flops']} flops; this one has {work:.0f}"
-    elif threads > 1:
-        features, blocks = _block(found, problem, records[variant], chooser.vlen, threads)
-        path, variant = _walk(chooser.root, features)
+    else:
+        if threads > 1:
+            features, blocks = _block(found, problem, records[variant], chooser.vlen, threads)
+            path, variant = _walk(chooser.root, features)
+        rule = "the decision tree" if len(records) > 1 else "it is the only variant"
     if facts.get("measured"):
         rule += "; it was made from the measurements of a tuning kit, but the costs are those of the search"
     unknown: past.Costs = [None] * len(records)
     predicted, measured, lacking = unknown, unknown, ""
     try:
         predicted, measured = past.costs(found, problem, chooser.vlen, features if blocks > 1 else None)
-    except TensoropError as error:
-        lacking = error.message
-    except _DAMAGE as error:
-        lacking = f"the journal is damaged, or of another product ({type(error).__name__})"
+    except (TensoropError, *_DAMAGE) as error:
+        lacking = getattr(error, "message", f"the journal is damaged, or of another product ({type(error).__name__})")
     variants = []
     for number, record in enumerate(records):
         by = "predicted" if None in (measured[number], measured[variant]) else "measured"
-        own, served = (of[n] for of in (predicted if by == "predicted" else measured,) for n in (number, variant))
+        costs = predicted if by == "predicted" else measured
+        own, served = costs[number], costs[variant]
         slower = None if own is None or served is None else own / served - 1
         variants.append(VariantCost(number, record["template"], predicted[number], measured[number], slower, by))
     others = [(one.slower, one.number) for one in variants if one.slower is not None and one.number != variant]
@@ -124,7 +124,8 @@ def _block(
     operator, spec = found.operator, products.load(found.operator)
     features = problems.features(operator, problem)
     if not spec.threads:
-        raise UsageError(f"--threads has no effect: {operator.name} uses one thread a call", hint="remove --threads")
+        what = f"--threads has no effect for {operator.name}: its product.yaml has no `threads`"
+        raise UsageError(what, hint="remove --threads")
     usable = operator.reference.work(problem) / 2 / spec.settings["work_per_thread"]
     if usable < 2:
         return features, 1

@@ -22,10 +22,9 @@ import pytest
 
 import tensorop as package
 from tensorop.build import tool
-from tensorop.commands import explain, opened, past
-from tensorop.dispatch import winners
-from tensorop.model.winner import trees_of
+from tensorop.commands import explain, opened
 from tensorop.space import problems
+from tests.support import products
 from tests.support.commands import (
     JOURNAL,
     ROOT,
@@ -321,12 +320,8 @@ def test_explain_has_costs_of_what_was_measured_and_what_was_not(made: Made) -> 
 
 def test_explained_costs_are_those_that_the_tree_was_made_with(made: Made) -> None:
     """From the same evidence the same tree is grown, bit by bit."""
-    found = opened.open_product(made.folder)
-    record = found.card["dtypes"]["f32"]
-    of = past.task(found, "f32")
-    again = winners.carried(winners.final(of, past.candidates(of, record["variants"])[0]))
-    assert again.trees == trees_of(record)
-    assert again.unasked == record["direct"]["most_flops"]
+    packaged, again = products.trees_again(made.folder)
+    assert again == packaged
 
 
 def test_explained_threads_cut_a_call_as_the_library_does(made: Made, tmp_path: Path) -> None:
@@ -373,4 +368,5 @@ int main(int count, char **words) {
         assert answer.blocks == down * across
         cut = {"m": whole.features["m"] // down, "n": whole.features["n"] // across}
         assert answer.features == whole.features | cut
+        assert answer.path
         assert all(one.measured is None for one in answer.variants) or answer.blocks == 1

@@ -16,7 +16,7 @@ from tensorop.dispatch import robust
 from tensorop.provision import qemu
 from tensorop.specs import board, platforms
 from tensorop.store import journal
-from tests.support import plugins
+from tests.support import plugins, products
 from tests.support.commands import events, kill_group, refused, start, tensorop, wait_for
 
 JOB = (
@@ -76,6 +76,12 @@ def test_it_began_with_the_known_winners(uninterrupted: Path) -> None:
     assert said.startswith("f32: the search starts with 8 configurations of the winners of rvv of ")
 
 
+def test_the_journal_gives_the_same_trees(uninterrupted: Path, on_rvv: tuple[str, ...]) -> None:
+    packaged, again = products.trees_again(uninterrupted, (Path(on_rvv[-1]),))
+    assert again == packaged
+    assert [tree.vlen for tree in again] == [128, 256]
+
+
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, so that every variant counts as close however few were tried."""
     monkeypatch.setattr(robust, "CLOSE", 10.0)
@@ -104,6 +110,8 @@ def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkey
         worst = [max(cycles) for cycles in contest["under"]]
         assert {len(cycles) for cycles in contest["under"]} == {len(model.alternatives)}
         assert worst[contest["chosen"]] == min(worst)
+    packaged, again = products.trees_again(tmp_path / "out", (Path(own[-1]),))  # close choices included
+    assert again == packaged
     probed = [data for name, data in journal.read(tmp_path / "out").notes if name == "dispatch"]
     assert probed[-1]["done"]
     rows = [row for data in probed for row in data["rows"]]

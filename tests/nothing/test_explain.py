@@ -46,7 +46,7 @@ def test_the_rule_is_the_way_through_the_tree(product, card):
     answer = explained(product, 32, 70, 64)
     assert answer.features == {"m": 70, "n": 32, "k": 64, "a_in_place": 1, "b_in_place": 1}  # as it is computed
     assert answer.path == ["m = 70 > 45", "size = 143360 <= 5190186", "n = 32 <= 80"]
-    assert (answer.variant, answer.rule) == (1, "the decision tree, by 3 tests")
+    assert (answer.variant, answer.rule) == (1, "the decision tree")
     (tree,), found = trees_of(card["dtypes"]["f32"]), opened.open_product(product)
     for shape in ((1, 1, 1), (700, 600, 500), (3000, 100, 900), (64, 64, 64)):
         of_shape = problems.of(found.operator, "f32", shape)
@@ -80,7 +80,7 @@ def test_what_is_printed(product):
     ended = invoke("explain", product, "64x64x64")
     assert ended.exit_code == 0, ended.output
     assert "64x64x64 f32 layout=row: variant 1, outer\n" in ended.stdout
-    assert "rule: the decision tree, by 3 tests\n  m = 64 > 45\n" in ended.stdout
+    assert "rule: the decision tree\n  m = 64 > 45\n" in ended.stdout
     assert re.search(r"next best: variant 0, slower by [0-9.]+% \(measured\)\n", ended.stdout)
     assert "costs are in modelled cycles x instructions^0.1" in ended.stdout
     assert "not measured" not in ended.stdout
@@ -140,6 +140,19 @@ def test_refusals(product, words, message):
     assert isinstance(error, UsageError)
     assert message in error.message
     assert error.hint
+
+
+def test_threads_of_an_operator_that_does_not_cut_its_calls(tmp_path):
+    of_dtype = {
+        "variants": [{"template": "outer", "author": "offline", "point": {}}],
+        "tree": {"variant": 0},
+        "regret": None,
+    }
+    platform = {"name": "generic", "vlens": [64]}
+    file = library(tmp_path / "lib.so", operator="conv2d", platform=platform, dtypes={"f32": of_dtype}, facts={})
+    error = invoke("explain", file, "n1c8h9w9k8r3s3", "--threads", "2").exception
+    assert isinstance(error, UsageError)
+    assert "--threads has no effect for conv2d" in error.message
 
 
 def test_less_than_one_thread(product):

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tensorop.author import offline
-from tensorop.commands import opened
+from tensorop.commands import opened, past
 from tensorop.commands.opened import Opened
+from tensorop.dispatch import winners as choosing
 from tensorop.model.kernel import KernelTemplate, Variant
-from tensorop.model.winner import Leaf, Split, Tree, Winners
+from tensorop.model.winner import Leaf, Split, Tree, Winners, trees_of
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.product import Product
@@ -105,3 +106,11 @@ def install(
     platform: str, folder: Path, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None
 ) -> Path:
     return publish.publish(publish.stage(product(platform, dtypes, found), folder), folder)
+
+
+def trees_again(folder: Path, plugins: tuple[Path, ...] = ()) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
+    """The trees of a job's f32 gemm library, and those that its journal gives as `explain` reads it."""
+    found = opened.open_product(folder, plugins)
+    record, task = found.card["dtypes"]["f32"], past.task(found, "f32")
+    given, _ = past.candidates(task, record["variants"])
+    return trees_of(record), choosing.carried(choosing.final(task, given)).trees
