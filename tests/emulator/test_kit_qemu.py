@@ -224,7 +224,7 @@ def test_a_control_that_passes_stops_a_kit(made: ExportedKit, tmp_path: Path):
     words = [*emulator().split(), str(made.folder / "kit"), str(tmp_path / "plan.bin"), str(tmp_path / "out")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "this control must end as wrong-result; nothing is measured" in done.stderr
+    assert "the control above must end as wrong-result; nothing is measured" in done.stderr
     assert not any("step" in row for row in rows_of(tmp_path / "out"))
 
 

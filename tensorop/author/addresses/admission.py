@@ -81,10 +81,7 @@ class Admission(Calls):
         message = f"the condition {spelled(apart)} {operator} 0 is not allowed"
         behind = self._behind(apart)
         if behind & self.hidden:
-            raise Refusal(
-                Guard.CONDITIONS,
-                f"{message}: it depends on the result of a bit operation; compare counters and sizes directly",
-            )
+            raise Refusal(Guard.CONDITIONS, f"{message}: it depends on a bit operation; compare counters and sizes")
         made, sizes = apart.symbols & self.made_of.keys(), apart.symbols & (self.given - self.steps.keys())
         if made and (len(made) > 1 or not sizes):
             raise Refusal(Guard.CONDITIONS, f"{message}: compare the result of one primitive with one size")

@@ -189,19 +189,15 @@ class Arithmetic(Memory):
                 known = not apart.symbols & self.hidden and self._whole(state, Int(apart, SIGNED_SIZE), most=KEPT)
                 return Int(apart if known else None, SIGNED_SIZE)
             raise Refusal(
-                Guard.BOUNDS, f"'{operator}' is applied to two addresses; only the difference in one operand is allowed"
+                Guard.BOUNDS, f"'{operator}' is applied to two addresses; only - within one operand is allowed"
             )
         if isinstance(b, Ptr):
             a, b = b, a
             if operator != "+":
-                raise Refusal(
-                    Guard.BOUNDS, f"'{operator}' is applied to an address; only + and - of an integer are allowed"
-                )
+                raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address; only + and - are allowed")
         assert isinstance(a, Ptr)
         if operator not in ("+", "-"):
-            raise Refusal(
-                Guard.BOUNDS, f"'{operator}' is applied to an address; only + and - of an integer are allowed"
-            )
+            raise Refusal(Guard.BOUNDS, f"'{operator}' is applied to an address; only + and - are allowed")
         by = self._as_int(b).poly
         self._by_elements(a)
         offset = None if a.offset is None or by is None else ring(operator, a.offset, by)
@@ -211,8 +207,7 @@ class Arithmetic(Memory):
         """Refuses arithmetic on a pointer whose type is not its operand's."""
         if (at.type, at.stars) != (at.operand.type, at.operand.stars) and not self.trusted:
             raise Refusal(
-                Guard.BOUNDS,
-                f"a pointer to {at.type} is moved in '{at.operand.name}', whose elements are {at.operand.type}",
+                Guard.BOUNDS, f"a pointer to {at.type} is moved in '{at.operand.name}', which holds {at.operand.type}"
             )
 
     def _converted(self, state: State, value: Value, kind: str, stars: int) -> Value:

@@ -134,9 +134,7 @@ class Calls(Arithmetic):
                     if not self._whole(state, value, signed=False):
                         raise Refusal(Guard.BOUNDS, f"'{name}' has the argument {spelled(poly)}, which may be negative")
                     if argument == "vl" and not self._prove(state, symbol(LANES) - poly):
-                        raise Refusal(
-                            Guard.BOUNDS, f"'{name}' has {spelled(poly)} lanes, which may be more than a vector has"
-                        )
+                        raise Refusal(Guard.BOUNDS, f"'{name}' has {spelled(poly)} lanes, which may be too many")
                 numbers[argument] = poly
 
     def _anywhere(self, primitive: Primitive, numbers: Mapping[str, Poly]) -> bool:

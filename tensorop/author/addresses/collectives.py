@@ -57,9 +57,7 @@ class Collectives(Conditions):
                     numbers = [self._number_of(state, within, of, one) for one in args[1:]]
                     places = list(zip(numbers[::2], numbers[1::2], strict=True))
                     if not self.trusted and not all(self._prove(state, apart) for _, apart in places):
-                        raise Refusal(
-                            Guard.BOUNDS, f"'{of.name}' may access memory backwards: a stride may be negative"
-                        )
+                        raise Refusal(Guard.BOUNDS, f"'{of.name}' has a stride that may be negative")
                     self._reach(state, self._place_of(within, args[0]), places, writes=name == "writes", some=True)
         match result:
             case Ptr():
@@ -134,9 +132,7 @@ class Collectives(Conditions):
             bytes_ = by[0][1]
             multiple = at.offset is not None and not any(factor % bytes_ for factor in at.offset.terms.values())
             if not (self.trusted or (multiple and at.operand.aligned and at.operand.aligned % bytes_ == 0)):
-                raise Refusal(
-                    Guard.BOUNDS, f"'{of.name}' requires a multiple of {bytes_} bytes, which is not proved here"
-                )
+                raise Refusal(Guard.BOUNDS, f"'{of.name}' requires a multiple of {bytes_} bytes, not proved here")
         elif at.operand.shared != (name == "shared") or at.operand.flag:
             kind = "the block's shared memory" if name == "shared" else "an operand's memory"
             raise Refusal(Guard.BOUNDS, f"'{of.name}' expects an address of {kind} as '{text_of(expression)}'")

@@ -140,21 +140,16 @@ class Conditions(Admission):
             or a.offset is None
             or b.offset is None
         ):
-            raise Refusal(
-                Guard.CONDITIONS, "a condition depends on an address; compare only pointers into the same operand"
-            )
+            raise Refusal(Guard.CONDITIONS, "a condition depends on an address; compare pointers into one operand only")
         apart = a.offset - b.offset
         if apart.symbols & self.hidden or a.type in self.addresses:
-            raise Refusal(
-                Guard.CONDITIONS, "a condition compares pointers that depend on a choice; compare counters instead"
-            )
+            raise Refusal(Guard.CONDITIONS, "a condition compares pointers that depend on a choice; use counters")
         for name in self.strides - state.ones:
             split = apart.by(name)
             if split is not None and split[1] == ZERO and apart != ZERO:
                 if not state.facts.prove(symbol(name) - ONE):
                     raise Refusal(
-                        Guard.CONDITIONS,
-                        f"a condition compares pointers at a distance of '{name}'; count iterations instead",
+                        Guard.CONDITIONS, f"a condition compares pointers '{name}' apart; count iterations instead"
                     )
                 return split[0]
         return apart

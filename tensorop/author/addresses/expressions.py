@@ -179,9 +179,7 @@ class Expressions(Collectives):
 
     def _hold(self, state: State, name: str, value: Value) -> Value:
         if name == LANES and not self.trusted and (isinstance(value, Data) or self._as_int(value).poly != symbol(name)):
-            raise Refusal(
-                Guard.NAMES, "'lanes' is the number of elements of a vector in primitives; choose another name"
-            )
+            raise Refusal(Guard.NAMES, "'lanes' is the number of elements of a vector; choose another name")
         state.env[name] = value
         return value
 

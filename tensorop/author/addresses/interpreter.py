@@ -148,11 +148,7 @@ class Interpreter(Loops):
         if not states:
             return states
         if len(states) > _MOST_WAYS:
-            raise Refusal(
-                Guard.BOUNDS,
-                f"more than {_MOST_WAYS} paths with different values lead here; use fewer conditions before it",
-                node,
-            )
+            raise Refusal(Guard.BOUNDS, f"more than {_MOST_WAYS} paths with different values lead here", node)
         match node.type:
             case "comment":
                 return states
@@ -296,9 +292,7 @@ class Interpreter(Loops):
         if statement(condition).changes:
             raise Refusal(Guard.BOUNDS, "a switch changes the variable in its head", node)
         if any(child.type == "declaration" for case in cases for child in inner(case)):
-            raise Refusal(
-                Guard.LOCALS, "a case declares a local, and other cases jump past it; put the case in a block", node
-            )
+            raise Refusal(Guard.LOCALS, "a case declares a local that other cases jump past; give it a block", node)
         if len(cases) != len(inner(body)):
             raise Refusal(Guard.BOUNDS, "a switch has a statement before its first case", node)
         self.breaks.append((len(self.scopes), []))

@@ -112,11 +112,7 @@ class Loops(Expressions):
                 return exits
             # The records of a pass with wrong assumptions are dropped.
             self.asked, self.together, self.state_counts, self.divided = asked
-        raise Refusal(
-            Guard.BOUNDS,
-            "a loop changes counters in a way that cannot be bounded; change each by the same amount per iteration",
-            node,
-        )
+        raise Refusal(Guard.BOUNDS, "a loop changes counters in a way that cannot be bounded; use a fixed step", node)
 
     def _asked(self) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int]:
         return dict(self.asked), dict(self.together), dict(self.state_counts), self.divided
