@@ -28,7 +28,7 @@ DESCRIPTION = "Gaussian process on the logarithm of the cost, expected improveme
 DESIGN = 16  # points to propose while the model has too few costs
 INITIAL = 6  # of these points with a cost: the model is used
 ROUNDS = 10  # of moving the centres of clusters
-CANDIDATES = 6000  # legal points that the model ranks at each ask, beside the neighbours of the best three
+CANDIDATES = 4000  # legal points that the model ranks at each ask, beside the neighbours of the best three
 MEMORY = 200  # trials that the model is fitted to: the best half of it and the newest half
 # priors of the logarithms: the process's variance, its length in each feature, its noise
 PRIOR = (0.0, 0.3, -6.0)
@@ -65,8 +65,8 @@ class Tuner(IndexedTuner):
         if len(pool) > CANDIDATES:
             best = map(self.space.at, self.ranked()[:3])
             near = {self.space.index(point) for good in best for point in self.space.neighbours(good)}
-            drawn = self.rng.sample(pool.tolist(), CANDIDATES)
-            pool = np.array(sorted({*drawn, *(index for index in near if self.untried[index])}))
+            drawn = np.random.default_rng(self.rng.randrange(2**32)).choice(pool, CANDIDATES, replace=False)
+            pool = np.union1d(drawn, [index for index in near if self.untried[index]]).astype(np.int64)
         if not self.varied:
             return int(self.rng.choice(pool.tolist()))
         with threadpool_limits(1):
@@ -84,7 +84,9 @@ class Tuner(IndexedTuner):
         chosen, costs = self._known()
         rows, count = self._features[[*chosen, *self.pending]], len(chosen)
         factor = np.linalg.cholesky(_covariance(rows, rows, self._scales) + _noise(self._scales) * np.eye(len(rows)))
-        explained = solve_triangular(factor, _covariance(rows, self._features[pool], self._scales), lower=True)
+        explained = solve_triangular(
+            factor, _covariance(rows, self._features[pool], self._scales), lower=True, check_finite=False
+        )
         # a pending point has no cost, so it is part of the deviation but not of the mean
         mean = solve_triangular(factor[:count, :count], costs, lower=True) @ explained[:count]
         deviation = np.sqrt(np.maximum(math.exp(self._scales[0]) - (explained**2).sum(axis=0), 1e-12))
@@ -113,10 +115,11 @@ def _noise(scales: Array) -> float:
 def _covariance(one: Array, other: Array, scales: Array) -> Array:
     """Matern's, of smoothness 5/2."""
     a, b = one / np.exp(scales[1:-1]), other / np.exp(scales[1:-1])
-    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
-    far = ROOT5 * np.sqrt(np.maximum(squares, 0.0))
-    found: Array = math.exp(scales[0]) * (1 + far + far**2 / 3) * np.exp(-far)
-    return found
+    far: Array = ROOT5 * cdist(a, b)
+    falls = np.exp(-far)
+    falls *= math.exp(scales[0])
+    falls *= 1 + far * (1 + far / 3)
+    return falls
 
 
 def _fitted(rows: Array, costs: Array, scales: Array) -> Array:

@@ -24,6 +24,7 @@ from tensorop.space.recorded import RecordedSpace
 NEARNESS = {"95%": 0.95, "99%": 0.99}  # shares of the best point's speed
 SEEDS = 50
 YARDSTICK = "random"
+CHANCE = 200  # searches of the yardstick at least: they take no time, and its median decides which spaces are hard
 HARD = 30  # a space is hard, and in the mean, if the yardstick needs so many trials in median
 MOST = 500  # trials of a search at most; a search that needs more counts as this many
 TIMED = (900, 1000)  # `ask` and `tell` are timed for trials after the first and up to the second of these
@@ -84,10 +85,15 @@ def compare(
     largest = max(spaces, key=lambda file: (spaces[file].space.size, str(file)))
     timed = names if spaces[largest].space.size >= TIMED[1] else ()
     took: dict[str, Trials] = {name: {} for name in names}
+    repeats = {name: max(seeds, CHANCE) if name == YARDSTICK else seeds for name in names}
     with ProcessPoolExecutor(jobs) as pool:
         slow = {name: pool.submit(asking, name, largest, plugins, batch) for name in timed}
         runs = [
-            (name, space.name, pool.map(functools.partial(trials, name, file, plugins, batch=batch), range(seeds)))
+            (
+                name,
+                space.name,
+                pool.map(functools.partial(trials, name, file, plugins, batch=batch), range(repeats[name])),
+            )
             for file, space in spaces.items()
             for name in names
         ]
