@@ -1,6 +1,7 @@
 """What every tuner keeps: legal points, none twice, an end; and what bayes is for."""
 
 import ast
+import itertools
 import math
 import random
 import statistics
@@ -14,6 +15,7 @@ from tensorop import paths
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import Constraint
 from tensorop.space import Space, strategy
+from tensorop.space.features import fullness
 
 BATCH = 16
 NAMES = [path.stem for path in sorted(paths.builtin_dir("tuners").glob("*.py"))]
@@ -145,6 +147,21 @@ def test_the_next_point_depends_on_what_was_told_alone(name):
         for point in history[:cut]:
             rebuilt.tell(point, surface(point))
         assert rebuilt.ask() == [history[cut]]
+
+
+def test_fullness_ranks_points_by_limits_that_are_facts():
+    full = fullness(LARGE)
+    taken = [point["mr"] * point["nr"] * point["lmul"] + 2 * point["lmul"] * point["mr"] for point in LARGE.points()]
+    order = sorted(range(LARGE.size), key=lambda index: taken[index])
+    assert all(full[one] <= full[other] for one, other in itertools.pairwise(order))
+    assert set(fullness(SMALL)) == {0.0}  # its limit is a number
+
+
+def test_the_first_points_of_bayes_are_in_the_fuller_half():
+    full = fullness(LARGE)
+    first = strategy.load("bayes").make(LARGE, seed=2).ask(8)
+    assert all(full[LARGE.index(point)] >= statistics.median(full) for point in first)
+    assert len({point["nr"] for point in first}) > 3
 
 
 def test_bayes_in_a_space_that_is_too_large_to_rank_whole(monkeypatch):
