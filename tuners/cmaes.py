@@ -29,13 +29,9 @@ class Tuner(IndexedTuner):
         self._generation: list[tuple[np.ndarray, float]] = []
 
     def tell(self, point: Point, cost: float | None) -> None:
-        index = self.space.index(point)
-        fresh = index not in self.costs
         super().tell(point, cost)
-        if not fresh:
-            return
         worst = max((known for known in self.costs.values() if known is not None), default=1.0)
-        row = np.array(self.space.coordinates(index)) / self._lengths
+        row = np.array(self.space.coordinates(self.space.index(point))) / self._lengths
         self._generation.append((row, FAILURE * worst if cost is None else cost))
         if len(self._generation) == self._cma.population_size:
             self._cma.tell(self._generation)

@@ -16,7 +16,7 @@ from tensorop.space import strategy
 @command(
     "tuners bench",
     "tuners bench --tuner grid --seeds 10",
-    "tuners bench --tuner bayes --tuner random --batch 16",
+    "tuners bench --tuner grid --batch 16",
     "tuners bench --tuner mine --plugins mine --space my-space.jsonl.gz",
     name="bench",
 )
@@ -49,8 +49,8 @@ def bench(
 
     The command counts the trials until a search finds a configuration that reaches 95 % and 99 % of the best speed. The
     tables show the median over the seeds with a 95 % bootstrap interval, and how many times fewer trials that is than
-    with random search. That factor is the geometric mean over spaces where random search needs 30 trials or more. Random
-    search itself runs with 200 seeds at least. The last column is the time that the tuner itself takes per trial.
+    with random search. That factor is the geometric mean over spaces where random search needs 30 trials or more.
+    Random search itself runs with 200 seeds at least. The last column is the time that the tuner itself takes per trial.
     """
     found = replay.compare(
         tuners or strategy.names(plugins),

@@ -85,17 +85,13 @@ def compare(
     largest = max(spaces, key=lambda file: (spaces[file].space.size, str(file)))
     timed = names if spaces[largest].space.size >= TIMED[1] else ()
     took: dict[str, Trials] = {name: {} for name in names}
-    repeats = {name: max(seeds, CHANCE) if name == YARDSTICK else seeds for name in names}
+    repeats = dict.fromkeys(names, seeds) | {YARDSTICK: max(seeds, CHANCE)}
     with ProcessPoolExecutor(jobs) as pool:
         slow = {name: pool.submit(asking, name, largest, plugins, batch) for name in timed}
         runs = [
-            (
-                name,
-                space.name,
-                pool.map(functools.partial(trials, name, file, plugins, batch=batch), range(repeats[name])),
-            )
+            (name, space.name, pool.map(functools.partial(trials, name, file, plugins, batch=batch), range(count)))
             for file, space in spaces.items()
-            for name in names
+            for name, count in repeats.items()
         ]
         for name, space_name, each in runs:
             took[name][space_name] = np.array(list(each))
