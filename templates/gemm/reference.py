@@ -1046,11 +1046,12 @@ class Gemm(Contract):
         reads: Mapping[str, str],
         masked: bool,
         rng: np.random.Generator,
+        full_tile: bool = False,
     ) -> tuple[Case, ...]:
         """Each tile once whole and once, where it can have a tail, with its last vector in part: that is code of its
         own where vectors have no length. Then the largest some more, of drawn depths, and the smallest tile as deep as
         any. A and B are one panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns;
-        B by columns or by rows.
+        B by columns or by rows. full_tile: the largest tile at each of the depths, then at drawn ones.
 
         Depths of k, coefficients and inputs change from call to call. None of dtypes whose packing widens. Without
         masks panels of A are zero behind their rows, and behind one of B a vector more can be read (`beyond`).
@@ -1062,21 +1063,25 @@ class Gemm(Contract):
         heights = [1, 2, min(3, tallest), min(9, tallest)] if how == "stream" else list(range(1, tallest + 1))
         tails = (False,) if by_rows or lanes == 1 else (False, True)
         tiles = [(v, n, tail) for n in range(1, nr + 1) for v in heights for tail in tails]
+        depths = [1, ku, ku + 1, 2 * ku + 1, 4 * ku + 3, 17]
+        if full_tile:
+            tiles = [(heights[-1], nr, False)] * len(depths)
         once = len(tiles)
         tiles += [(heights[-1], nr, False)] * 4
         deepest = max(64, int(KERNEL_WORK / (2 * along * heights[-1] * nr)))
         deep = {once + i: drawing.between(18, deepest, part) for i, part in enumerate(drawing.strata(4, rng))}
-        deep[0] = drawing.between(18, LONGEST, rng.random())
-        depths = [1, ku, ku + 1, 2 * ku + 1, 4 * ku + 3, 17]
+        if not full_tile:
+            deep[0] = drawing.between(18, LONGEST, rng.random())
         kinds = ("normal", "exact", "special", "normal", "integer")
         cases = []
         for number, at in enumerate(rng.permutation(len(tiles))):  # drawn first: the same at all VLENs
             v, n, tail = tiles[at]
             short = int(rng.integers(1, lanes)) if tail else 0
             values: dict[str, Value] = {"layout": "col", "m": v * along - short, "n": n, "ta": int(by_rows)}
-            k = deep.get(int(at)) or depths[int(rng.integers(len(depths)))]
+            k = deep.get(int(at)) or depths[int(at if full_tile else rng.integers(len(depths)))]
             values |= {"tb": int(not by_rows), "k": k, "lda_pad": short}
-            alone = tail or (len(tails) == 1 and at < once)  # no other case of its code: NaN would hide a fault
+            # no other case of its code: NaN would hide a fault
+            alone = not full_tile and (tail or (len(tails) == 1 and at < once))
             kind = kinds[number % len(kinds)]
             kind = "normal" if alone and kind == "special" else kind
             c = Matrix.of(v * along - short, n, "col")

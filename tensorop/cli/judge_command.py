@@ -15,7 +15,7 @@ from tensorop.model.budget import parse_seconds
 from tensorop.model.option import Option
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
-from tensorop.trial.trial import CALL_TIMEOUT_S
+from tensorop.trial.evaluator import CALL_TIMEOUT_S
 
 _MOST_CONFIGURATIONS = 64
 _LONGEST = 3600.0

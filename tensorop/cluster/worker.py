@@ -23,7 +23,8 @@ from tensorop.search.task import digest
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
 from tensorop.trial import confinement
-from tensorop.trial.trial import Evaluator, Limit, carry_out
+from tensorop.trial.evaluator import Evaluator
+from tensorop.trial.trial import Limit, carry_out
 
 if TYPE_CHECKING:
     from distributed import Worker

@@ -31,7 +31,8 @@ from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import confinement, judging
 from tensorop.trial.calls import micro_problem
-from tensorop.trial.trial import CALL_TIMEOUT_S, Evaluator, carry_out
+from tensorop.trial.evaluator import CALL_TIMEOUT_S, Evaluator
+from tensorop.trial.trial import carry_out
 from tensorop.verify import controls
 
 CONFIGURATIONS = 3

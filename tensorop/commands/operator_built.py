@@ -26,7 +26,7 @@ from tensorop.runners.session import Guest
 from tensorop.specs import products
 from tensorop.target import Target
 from tensorop.trial import judging
-from tensorop.trial.trial import Evaluator, Prepared
+from tensorop.trial.evaluator import Evaluator, Prepared
 from tensorop.verify import grid
 from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject

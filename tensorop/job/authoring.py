@@ -39,7 +39,8 @@ from tensorop.settings import Settings
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
 from tensorop.trial import judging
-from tensorop.trial.trial import FIRST_S, Evaluator, Limit, carry_out
+from tensorop.trial.evaluator import Evaluator
+from tensorop.trial.trial import FIRST_S, Limit, carry_out
 
 TEMPLATES = 4  # requested from a model in one job
 JUDGED_POINTS = 3  # points across a new template's space at which it is judged before the search

@@ -29,8 +29,8 @@ class Pace:
     min_ns: int = 2_000_000
     max_ns: int = 2_000_000_000
 
-    def request(self, call: Call, entries: Sequence[Entry], keep: bool) -> Time:
-        return Time(call, tuple(entries), **asdict(self), keep=keep)
+    def request(self, call: Call, entries: Sequence[Entry], keep: bool, alone: bool = False) -> Time:
+        return Time(call, tuple(entries), **asdict(self), keep=keep, alone=alone)
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def measure(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measur
 
 def _one_by_one(runner: Runner, request: MeasureRequest, pace: Pace) -> tuple[Measurement, ...] | Outcome:
     """Times calls without a reference: a search needs many results rather than exact ones."""
-    asked = [pace.request(call, request.entries, keep=True) for call in request.calls]
+    asked = [pace.request(call, (entry,), keep=True, alone=True) for call, entry in request.pairs]
     with alone():
         replies = request.replies(runner, asked)
     if isinstance(replies, Outcome):

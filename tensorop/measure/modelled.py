@@ -34,10 +34,10 @@ _SCENARIOS = {Purpose.RANGES: "sensitivity", Purpose.FINAL: "interval"}
 def count(
     runner: Qemu, model: BoardModel, request: MeasureRequest, scenarios: Scenarios | None = None
 ) -> tuple[Measurement, ...] | Outcome:
-    """Modelled cycles of each call, or of one call by each entry. Each entry has a process of its own.
+    """Modelled cycles of each call, or of one call by each entry. Each entry of one call has a process of its own.
 
-    Calls of a search share one process, since starting an emulator takes longer than most calls. A call without a
-    warming call then finds the caches as the call before it left them; for other purposes it finds them cold.
+    Several calls share one process, since starting an emulator takes longer than most calls. Each of them finds caches,
+    predictors and addresses as at the start of the process, so its cycles do not depend on the other calls.
 
     scenarios: values of the assumed constants for low and high; by default those of the request's purpose
     Counters: instructions by class and in all, lines and misses of each level, LMUL.
@@ -49,7 +49,8 @@ def count(
     alternatives = request.compares or request.purpose is Purpose.RANGES
     cold = request.purpose is not Purpose.SEARCH and 0 in request.warm
     found: list[Measurement] = []
-    for entry in request.entries:
+    turns = [request.pairs] if len(request.calls) > 1 else [[(request.calls[0], one)] for one in request.entries]
+    for turn in turns:
         with scratch.folder("board") as folder:
             run = board.prepare(model, request.vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=cold)
             kept = _kept(runner, request, run, guest) if request.judged_by else None
@@ -57,7 +58,7 @@ def count(
                 with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
                     found.append(_remembered(json.loads(kept.read_text())))
                     continue
-            counted = _counted(runner, replace(request, guest=replace(guest, plugin_args=run.arguments)), entry, run)
+            counted = _counted(runner, replace(request, guest=replace(guest, plugin_args=run.arguments)), turn, run)
         if isinstance(counted, Outcome):
             return counted
         if kept is not None:
@@ -84,15 +85,15 @@ def _remembered(record: Mapping[str, Any]) -> Measurement:
     return Measurement(samples, Judgement(Kind(verdict.pop("kind")), **verdict), record.get("empty"))
 
 
-def _counted(runner: Qemu, request: MeasureRequest, entry: Entry, run: board.BoardRun) -> list[Measurement] | Outcome:
-    """Counts every call of one entry in one process, followed by empty calls if requested."""
-    warm = request.warm or (1,) * len(request.calls)
-    entries = (entry, replace(entry, empty=True)) if request.empty else (entry,)
-    asked = [
-        Count(call, (each,), times, keep=request.compares and not each.empty)
-        for each in entries
-        for call, times in zip(request.calls, warm, strict=True)
-    ]
+def _counted(
+    runner: Qemu, request: MeasureRequest, turn: Sequence[tuple[Call, Entry]], run: board.BoardRun
+) -> list[Measurement] | Outcome:
+    """Counts every call in one process, followed by empty calls if requested."""
+    warm = request.warm or (1,) * len(turn)
+    keep, alone = request.compares, request.purpose is Purpose.SEARCH
+    asked = [Count(call, (entry,), times, keep, alone) for (call, entry), times in zip(turn, warm, strict=True)]
+    if request.empty:
+        asked += [replace(one, entries=(replace(one.entries[0], empty=True),), keep=False) for one in asked]
     replies = request.replies(runner, asked)
     if isinstance(replies, Outcome):
         return replies

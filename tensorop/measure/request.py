@@ -31,7 +31,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """Several calls of one entry, or one call of several entries."""
+    """Several calls, all of one entry or each of its own, or one call of several entries."""
 
     program: Path
     calls: Sequence[Call]
@@ -44,6 +44,12 @@ class MeasureRequest:
     judged_by: str = ""  # identity of the judge; if set, cost and verdict are cached
     guest: Guest | None = None  # options of the process
     timeout_s: float = 120.0  # for each call
+
+    @property
+    def pairs(self) -> list[tuple[Call, Entry]]:
+        """Several calls, each with its entry."""
+        entries = self.entries if len(self.entries) > 1 else [*self.entries] * len(self.calls)
+        return list(zip(self.calls, entries, strict=True))
 
     @property
     def compares(self) -> bool:

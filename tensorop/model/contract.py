@@ -89,13 +89,16 @@ class Contract(ABC):
         reads: Mapping[str, str],
         masked: bool,
         rng: np.random.Generator,
+        full_tile: bool = False,
     ) -> Sequence[Case]:
         """Calls of the micro-kernel alone (entry 2 of candidate.c.j2), each with a single tile.
 
-        Without any, the micro-kernel is verified within the operator, on the quick grid.
+        Without any, the micro-kernel is verified within the operator, on the quick grid. With some, the operator has
+        templates for programs of several kernels (alone_head.c.j2, alone.c.j2).
 
         point, lanes, reads: as for `tile`; point has the blocking's defaults too
         masked: whether parts of vectors can be loaded and stored
+        full_tile: only the largest tile is compiled
         """
         return ()
 

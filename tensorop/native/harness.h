@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 enum {
-    WIRE_VERSION = 9,
+    WIRE_VERSION = 10,
     MAGIC_START = 0x53504f54,
     MAGIC_HELLO = 0x48504f54,
     MAGIC_REQUEST = 0x52504f54,
@@ -29,8 +29,9 @@ enum wire_kind { KIND_CHECK = 0, KIND_TIME = 1, KIND_COUNT = 2 };
 /* SCRATCH is a workspace: written freely, spoiled before each timed batch, never sent back. */
 enum wire_access { ACCESS_IN = 0, ACCESS_OUT = 1, ACCESS_INOUT = 2, ACCESS_SCRATCH = 3 };
 
-/* MIDDLE is for timing: aligned to a cache line, in pages of its own, not adjacent to a guard. */
-enum wire_placement { PLACE_END = 0, PLACE_START = 1, PLACE_MIDDLE = 2 };
+/* MIDDLE is for timing: aligned to a cache line, in pages of its own, not adjacent to a guard.
+ * FIXED: so too, at addresses that do not depend on earlier requests. */
+enum wire_placement { PLACE_END = 0, PLACE_START = 1, PLACE_MIDDLE = 2, PLACE_FIXED = 3 };
 
 enum wire_status {
     DONE = 0,
@@ -65,9 +66,11 @@ struct wire_hello {
 struct wire_request {
     uint32_t magic, kind, index, placement;
     uint32_t buffers, entries, rounds, warm; /* warm: regions before the counted one */
-    uint32_t keep; /* restore outputs before each batch, and send its outputs back */
-    uint32_t draw; /* the parent's seed, for a batch's number of calls and its last operands */
+    uint32_t keep;  /* restore outputs before each batch, and send its outputs back */
+    uint32_t alone; /* a counted entry finds caches and predictors as at the start */
+    uint32_t draw;  /* the parent's seed, for a batch's number of calls and its last operands */
     uint32_t dims, lds, scalars, flags; /* counts of the values after the entries, 8 bytes each */
+    uint32_t reserved;
     uint64_t warm_ns, min_ns, max_ns, flush_bytes;
 };
 
@@ -216,6 +219,9 @@ void wire_write(const void *from, size_t size);
 /* harness_memory.c */
 int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t placement,
                  unsigned number);
+/* The requested address of buffer `number`, or of other memory beyond all buffers. */
+enum { PLACE_OF_BOOK = 100, PLACE_OF_STACK };
+void *guarded_place(unsigned number);
 int guarded_protect(struct guarded *g); /* makes an input read-only */
 /* The line that begins after `at` bytes of the stream, and its size; NULL behind the last. */
 uint8_t *guarded_line(const struct guarded *g, size_t at, size_t *size);
@@ -240,6 +246,9 @@ int confine_calls(unsigned needs);
 /* harness_entry.c */
 int entry_bind(unsigned number, const char *const text[5], char *error, size_t error_size);
 int entry_known(unsigned number);
+/* The candidate itself, since data that entry_call reads has a place in modelled caches; NULL for
+ * a library. */
+tensorop_entry entry_itself(unsigned number);
 typedef void (*entry_way)(unsigned number, const struct tensorop_call *call);
 void entry_call(unsigned number, const struct tensorop_call *call);
 void entry_call_empty(unsigned number, const struct tensorop_call *call);

@@ -20,8 +20,9 @@ int call_open(struct request *r) {
         w->buffers * sizeof *r->buffer + words * sizeof(int64_t) + 2 * pointers(r) * sizeof(void *);
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     r->book_size = (size + page - 1) / page * page;
+    void *wanted = w->placement == PLACE_FIXED ? guarded_place(PLACE_OF_BOOK) : NULL;
     void *map =
-        mmap(NULL, r->book_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(wanted, r->book_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return -1;
     r->book = map;

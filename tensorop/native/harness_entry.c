@@ -38,6 +38,11 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
 
 int entry_known(unsigned number) { return number < LIBRARY_LIMIT && state()->bound[number].call; }
 
+tensorop_entry entry_itself(unsigned number) {
+    (void)number;
+    return NULL;
+}
+
 void entry_call(unsigned number, const struct tensorop_call *call) {
     state()->bound[number].call(&state()->bound[number], call);
 }
@@ -48,15 +53,16 @@ void entry_call_empty(unsigned number, const struct tensorop_call *call) {
 
 #else
 
-#define CANDIDATE(n)                                                                               \
-    __attribute__((weak)) void tensorop_candidate_##n(const struct tensorop_call *call)
-CANDIDATE(0);
-CANDIDATE(1);
-CANDIDATE(2);
-CANDIDATE(3);
+/* A program of several kernels has two entries a kernel. */
+#define EACH(f)                                                                                    \
+    f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15) f(16)    \
+        f(17) f(18) f(19) f(20) f(21) f(22) f(23) f(24) f(25) f(26) f(27) f(28) f(29) f(30) f(31)
+#define DECLARED(n)                                                                                \
+    __attribute__((weak)) void tensorop_candidate_##n(const struct tensorop_call *call);
+#define NAMED(n) tensorop_candidate_##n,
+EACH(DECLARED)
 
-static const tensorop_entry candidate[] = {tensorop_candidate_0, tensorop_candidate_1,
-                                           tensorop_candidate_2, tensorop_candidate_3};
+static const tensorop_entry candidate[] = {EACH(NAMED)};
 
 int entry_bind(unsigned number, const char *const text[5], char *error, size_t error_size) {
     (void)number, (void)text;
@@ -67,6 +73,8 @@ int entry_bind(unsigned number, const char *const text[5], char *error, size_t e
 int entry_known(unsigned number) {
     return number < sizeof candidate / sizeof *candidate && candidate[number];
 }
+
+tensorop_entry entry_itself(unsigned number) { return candidate[number]; }
 
 void entry_call(unsigned number, const struct tensorop_call *call) { candidate[number](call); }
 

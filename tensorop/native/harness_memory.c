@@ -82,15 +82,21 @@ static int place_apart(struct guarded *g, uint32_t placement, unsigned number) {
     return -1;
 }
 
+void *guarded_place(unsigned number) {
+    /* 19 pages further each, so that operands do not share the sets of a cache */
+    return (void *)(((uintptr_t)1 << 34) + (uintptr_t)number * ((1 << 30) + (19 << 12)));
+}
+
 int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t placement,
                  unsigned number) {
     size_t page = page_size(), size = wire->size;
     /* Timed buffers start at different lines of their pages, so that operands do not share cache
      * sets by accident. */
-    size_t lead = placement == PLACE_MIDDLE ? (size_t)LINE * (1 + 3 * number) : 0;
+    int timed = placement == PLACE_MIDDLE || placement == PLACE_FIXED;
+    size_t lead = timed ? (size_t)LINE * (1 + 3 * number) : 0;
     /* A masked access with lanes in a guard page takes a microcode assist (135 ns on Zen 5).
      * Users' buffers have no guard, so timed ones do not end at one. */
-    size_t tail = placement == PLACE_MIDDLE ? LINE : 0;
+    size_t tail = timed ? LINE : 0;
     memset(g, 0, sizeof *g);
     g->size = size;
     g->access = wire->access;
@@ -98,18 +104,15 @@ int guarded_open(struct guarded *g, const struct wire_buffer *wire, uint32_t pla
     g->line = wire->step ? wire->line : size + 1;
     g->step = wire->step;
     if (g->step)
-        return placement == PLACE_MIDDLE || !size || !g->line || g->step < g->line
-                   ? -1
-                   : place_apart(g, placement, number);
+        return timed || !size || !g->line || g->step < g->line ? -1
+                                                               : place_apart(g, placement, number);
     g->pages_size = (size + lead + tail + page - 1) / page * page;
     /* A fault in a wide guard identifies the buffer. */
-    size_t guard = placement == PLACE_MIDDLE ? page : GUARD;
+    size_t guard = timed ? page : GUARD;
     g->map_size = g->pages_size + 2 * guard;
     /* Operands of checked calls have the same addresses in every call, if these are free. So a
      * callee that recognises calls by their addresses fails. */
-    void *wanted = placement == PLACE_MIDDLE
-                       ? NULL
-                       : (void *)(((uintptr_t)1 << 34) + ((uintptr_t)number << 30));
+    void *wanted = placement == PLACE_MIDDLE ? NULL : guarded_place(number);
     void *map = mmap(wanted, g->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return -1;

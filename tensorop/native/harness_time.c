@@ -336,6 +336,7 @@ void count_entries(const struct request *r) {
         struct tensorop_call call = call_of(r, e, 0);
         unsigned function = r->entry[e].function;
         entry_way make = way_of(&r->entry[e]);
+        tensorop_entry itself = r->entry[e].empty ? NULL : entry_itself(function);
         /* Caches are modelled only inside regions, so each warming call has a region too; the
          * last region counts. Outputs are restored in between, which changes nothing in the
          * model. Warming calls have other numbers in their operands, so that the counted call
@@ -346,11 +347,16 @@ void count_entries(const struct request *r) {
                 turn(r);
             spoil_below();
             state_writable(0);
+            if (i == 0 && r->wire.alone)
+                TENSOROP_REGION_FORGET();
             if (i < r->wire.warm)
                 TENSOROP_REGION_WARM();
             else
                 TENSOROP_REGION_BEGIN();
-            make(function, &call);
+            if (itself)
+                itself(&call);
+            else
+                make(function, &call);
             TENSOROP_REGION_END();
             state_writable(1);
         }

@@ -74,6 +74,7 @@ class TemplateNames:
 
     ident: str  # name of the kernel's functions
     is_edge: bool  # this text is for edges, on the shortest vectors
+    full_tile: bool  # this text has the largest tile alone
     dtype: str
     prefix: str  # of the names of the dtype's functions
     element: str  # C types: of the accumulator and its vectors, of operands in memory, of packed operands
@@ -103,6 +104,7 @@ class TemplateNames:
         return TemplateNames(
             ident=ident(platform, variant.kernel),
             is_edge=False,
+            full_tile=False,
             dtype=dtype,
             prefix=dtype,
             element=primitives.element,
@@ -134,7 +136,7 @@ class TemplateNames:
 # further names in templates around a kernel and in those of a product
 _AROUND = """
 kernel edge micro use uses entries specialisations trees direct driver_file suffix label number symbol written_for
-variants types dtypes arch by_vlen card_literal card_marker_length refuse
+variants types dtypes arch by_vlen card_literal card_marker_length refuse first entry alpha beta
 """
 _GIVEN = frozenset((*(field.name for field in fields(TemplateNames)), *_AROUND.split()))
 
@@ -218,18 +220,38 @@ def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
     return replace(kernel, configuration=found)
 
 
-def candidate(
-    operator: Operator, platform: Platform, variant: Variant, text: KernelText, micro: bool = False
-) -> Source:
+def candidate(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> Source:
     """The C of a candidate behind the harness, around a kernel's text.
 
-    Entry 0 is the operator, entry 1 its micro-kernel alone. micro: for operators with a `kernel_grid`, entry 2 replaces
-    entry 0: the micro-kernel with the operator's parameters.
+    Entry 0 is the operator, entry 1 its micro-kernel alone; for operators with a `kernel_grid`, entry 2 is the
+    micro-kernel with the operator's parameters.
     Raises render.RenderError if the operator's template is wrong at this point.
     """
-    names = {**around(operator, platform, variant, text), "micro": micro}
-    made = render.c_text(render.of_operator(operator.templates), "candidate.c.j2", names)
+    made = _of_operator(operator, "candidate.c.j2", around(operator, platform, variant, text))
     return Source((("candidate.c", made), *operator.slots.files), flags=variant.template.flags)
+
+
+def _of_operator(operator: Operator, template: str, names: Mapping[str, object]) -> str:
+    return render.c_text(render.of_operator(operator.templates), template, names)
+
+
+def alone_head(operator: Operator, platform: Platform, variant: Variant) -> str:
+    """The C that micro-kernels alone share. Kernels with equal heads can be in one program."""
+    return _of_operator(operator, "alone_head.c.j2", around(operator, platform, variant, KernelText("", "")))
+
+
+def alone(
+    operator: Operator, platform: Platform, head: str, kernels: Sequence[tuple[Variant, str]], entries: int
+) -> Source:
+    """The C of a program of micro-kernels alone: their common head, then each kernel with its entries.
+
+    kernels: with the C of their full tiles; entries: number of entries of each
+    """
+    pieces = [head]
+    for number, (variant, text) in enumerate(kernels):
+        names = {**around(operator, platform, variant, KernelText("", text)), "first": entries * number}
+        pieces.append(_of_operator(operator, "alone.c.j2", names))
+    return Source((("alone.c", "\n".join(pieces)), *operator.slots.files), flags=kernels[0][0].template.flags)
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, object]:

@@ -9,7 +9,7 @@ text.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tensorop.author import c_gate, gate, offline
 from tensorop.errors import JobError
@@ -88,10 +88,24 @@ class Texts:
         return text
 
 
+def full_tile(operator: Operator, platform: Platform, variant: Variant) -> str | Outcome:
+    """The C of a shipped kernel with its largest tile alone; an Outcome if the gate refuses it. Raises RenderError."""
+    variant = instantiate.as_built(operator, platform, variant)
+    context, primitives = instantiate.kernel_context(operator, platform, variant)
+    made = _checked(operator, platform, variant, [({**context, "full_tile": True}, primitives)])
+    return made if isinstance(made, Outcome) else made[0]
+
+
 def _admitted(operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
+    made = _checked(operator, platform, variant, instantiate.kernel_contexts(operator, platform, variant))
+    return made if isinstance(made, Outcome) else KernelText(variant.id, *made)
+
+
+def _checked(
+    operator: Operator, platform: Platform, variant: Variant, contexts: Sequence[tuple[dict[str, object], Primitives]]
+) -> list[str] | Outcome:
     """Checks the template, renders it, checks the C, and only then inserts the primitives' C."""
     template = variant.template
-    contexts = instantiate.kernel_contexts(operator, platform, variant)
     primitives = contexts[0][1]
     outcome = gate.check_template(template, primitives, instantiate.reserved(operator, platform, variant.kernel.dtype))
     if outcome is not None:
@@ -100,7 +114,7 @@ def _admitted(operator: Operator, platform: Platform, variant: Variant) -> Kerne
     arities = {primitive: len(spec.args) for primitive, spec in primitives.with_aliases.items()}
     plain = [context for context, _ in contexts]
     rendered = rendering(operator.templates, c_gate.marked(template.text), instantiate.KERNEL, plain, arities)
-    texts = []
+    texts: list[str] = []
     for source, (_, primitives) in zip(rendered, contexts, strict=True):
         if not source.strip():
             texts.append("")
@@ -109,7 +123,7 @@ def _admitted(operator: Operator, platform: Platform, variant: Variant) -> Kerne
         if isinstance(read, Outcome):
             return read
         texts.append(read)
-    return KernelText(variant.id, texts[0], texts[1] if len(texts) > 1 else "")
+    return texts
 
 
 def _expanded(source: str, template: KernelTemplate, primitives: Primitives) -> str | Outcome:

@@ -17,10 +17,10 @@ from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.runners.base import Need
 from tensorop.runners.counts import BadReport, Clocks, Counts, clocks
 
-VERSION = 9
+VERSION = 10
 _START = struct.Struct("<IIQiIII")
 _HELLO = struct.Struct("<IIQII256s")
-_REQUEST = struct.Struct("<14I4Q")
+_REQUEST = struct.Struct("<15I4x4Q")
 _LEAST = 8  # minimum number of values of each kind; missing values are 0
 _ENTRY = struct.Struct("<IiqI4x")
 _BUFFER = struct.Struct("<IIQQQ")
@@ -35,7 +35,7 @@ _MAGIC = {name: int.from_bytes(word, "little") for name, word in (
 _ACCESS = {Access.IN: 0, Access.OUT: 1, Access.INOUT: 2, Access.SCRATCH: 3}
 _LEFT = 128  # most results of an entry besides one per round: from warm-up
 _PLACEMENT = {Placement.END: 0, Placement.START: 1}
-_MIDDLE = 2
+_MIDDLE, _FIXED = 2, 3
 _SAMPLE = 16  # bytes: calls, ns
 _CHECK, _TIME, _COUNT = range(3)
 
@@ -87,6 +87,7 @@ class Time:
     max_ns: int = 2_000_000_000  # no round starts later than this, after the first three
     flush_bytes: int = 0  # > 0: single calls, each after a walk over so many bytes
     keep: bool = False  # restores outputs before batches, and returns each different result once
+    alone: bool = False  # operands have addresses that do not depend on earlier requests
     # random: the set of operands on which a batch ends, and the number of calls that it omits
     draw: int = field(default_factory=lambda: secrets.randbits(32))
 
@@ -105,6 +106,7 @@ class Count:
     entries: tuple[Entry, ...] = (Entry(),)
     warm: int = 1
     keep: bool = False  # restores OUT buffers before each call too
+    alone: bool = False  # each entry finds caches and predictors as at the start, whatever ran before
     draw: int = field(default_factory=lambda: secrets.randbits(32))  # random: the inputs of warm-up calls
 
 
@@ -194,17 +196,19 @@ def entries_of(request: Request) -> tuple[Entry, ...]:
 def pack(request: Request, index: int) -> Iterator[bytes | memoryview]:
     """The request in pieces; contiguous operands are not copied."""
     call, entries = request.call, entries_of(request)
-    kind, rounds, warm, keep, draw, times = _CHECK, 0, 0, 0, 0, (0, 0, 0, 0)
+    kind, rounds, warm, keep, alone, draw, times = _CHECK, 0, 0, 0, 0, 0, (0, 0, 0, 0)
     placement = _PLACEMENT[call.placement]
     if isinstance(request, Time):
-        kind, rounds, keep, draw, placement = _TIME, request.rounds, int(request.keep), request.draw, _MIDDLE
+        kind, rounds, keep, draw = _TIME, request.rounds, int(request.keep), request.draw
         times = (request.warm_ns, request.min_ns, request.max_ns, request.flush_bytes)
     elif isinstance(request, Count):
-        kind, warm, keep, draw, placement = _COUNT, request.warm, int(request.keep), request.draw, _MIDDLE
+        kind, warm, keep, draw, alone = _COUNT, request.warm, int(request.keep), request.draw, int(request.alone)
+    if not isinstance(request, Check):
+        placement = _FIXED if request.alone else _MIDDLE
     values = [_padded(each) for each in (call.dims, call.lds, call.scalars, call.flags)]
     yield _REQUEST.pack(
-        _MAGIC["request"], kind, index, placement, len(call.buffers), len(entries), rounds, warm, keep, draw,
-        *map(len, values), *times,
+        _MAGIC["request"], kind, index, placement, len(call.buffers), len(entries), rounds, warm, keep,
+        alone, draw, *map(len, values), *times,
     ) + b"".join(_pack_entry(e) for e in entries) + b"".join(
         struct.pack(f"<{len(each)}{'d' if each is values[2] else 'q'}", *each) for each in values
     )  # fmt: skip

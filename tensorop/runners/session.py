@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import secrets
 import signal as signals
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,12 +59,15 @@ def run(
     timeout_s: float = 20.0,
     guest: Guest = Guest(),
     give_up_after: int = 3,
+    parts: Sequence[int] = (),
 ) -> list[Reply]:
     """A reply to each request, in order.
 
     timeout_s: for the start and for each call; deadlines scale with the target's `patience`. If a call ends its
     process, its reply has that failure, and later calls run in a new process. After `give_up_after` such processes the
     remaining calls are not run: their replies have the last outcome's kind.
+    parts: for each request the number of its part, in ascending order; then a part is given up after its first such
+    process, and the other parts are run.
     A timing that this machine's clock contradicts is repeated, at most three times in a run.
     If the connection to a board is lost, `run` waits for the board and repeats the unanswered calls. A call that ends
     so twice while the board answers counts as a crash.
@@ -108,9 +112,13 @@ def run(
             replies.append(Reply(death or _death(runner, ended, where, timeout_s)))
         deaths += 1
         last = replies[-1].outcome
-        if last.kind is Kind.LOST or deaths >= give_up_after:
-            rest = Outcome(last.kind, where, f"not run after: {last.message}", last.log)
-            replies += [Reply(rest)] * (len(requests) - len(replies))
+        until = len(replies)
+        if last.kind is Kind.LOST or (not parts and deaths >= give_up_after):
+            until = len(requests)
+        elif parts:
+            until = bisect.bisect_right(parts, parts[len(replies) - 1])
+        rest = Outcome(last.kind, where, f"not run after: {last.message}", last.log)
+        replies += [Reply(rest)] * (until - len(replies))
     return replies
 
 

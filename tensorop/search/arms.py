@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from tensorop.model.kernel import Kernel, KernelTemplate
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.stage_run import Group
-from tensorop.model.trial import Finished, Kind
+from tensorop.model.trial import Finished, Kind, Stage
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
@@ -44,6 +44,11 @@ class Arm:
     first: Sequence[Point] = ()  # tried before the tuner is asked, and before better arms are preferred
     least: int = 0  # trials that it gets even beyond a time budget (not beyond a trial budget)
     exempt: Sequence[Point] = ()  # not dropped by the race unless far behind
+
+    def variant(self, stage: Stage, point: Point) -> Variant:
+        """The variant at a point of the space."""
+        kernel = self.kernel
+        return Variant(replace(kernel, configuration=point)) if stage.of_kernels else Variant(kernel, point)
 
 
 class FixedArms:

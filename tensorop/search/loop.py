@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 
@@ -29,8 +29,9 @@ from tensorop.space import Space, strategy
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.trial import race
-from tensorop.trial.trial import FIRST_S, Evaluator, Limit, side_by_side
+from tensorop.trial import company, race
+from tensorop.trial.evaluator import Evaluator
+from tensorop.trial.trial import FIRST_S, Limit, side_by_side
 
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # the search stops when the target was unreachable so many times in a row
@@ -142,7 +143,9 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         batch, carry_out = task.crew.batch, partial(_by_crew, task, task.crew, run)
     else:
         evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
-        batch, carry_out = job.batch or max(job.jobs, target.clocks), partial(side_by_side, evaluator, job.jobs)
+        at_once = [company.MOST for arm in plan.arms if company.takes(evaluator, arm.variant(stage, arm.space.at(0)))]
+        batch = job.batch or max(job.jobs, target.clocks, *at_once[:1])
+        carry_out = partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
     arms = FixedArms(plan.arms)
@@ -360,8 +363,7 @@ class _Run:
 
     def _trial(self, arm: Arm, point: Point) -> Trial:
         what, kernel = self.what, arm.kernel
-        of_kernels = what.run.stage.of_kernels
-        variant = Variant(replace(kernel, configuration=point)) if of_kernels else Variant(kernel, point)
+        variant = arm.variant(what.run.stage, point)
         # blockings race within their template, so that a template for few problems survives the other problems
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
         rungs = what.race(alike, self.ended, point in arm.exempt) if what.race else ()

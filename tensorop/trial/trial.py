@@ -1,53 +1,26 @@
-"""One trial from end to end: render, gate, build, verify, measure. A failure is an outcome, never an exception.
+"""Trials from end to end, each within its time limit. A failure is an outcome, never an exception.
 
-`side_by_side` and `carry_out` keep trials within their time limits. `Evaluator` has the two steps of a trial: build,
-then verify and measure.
+`side_by_side` carries out a batch, `carry_out` one trial. A unit is one trial, or several in company; its two steps are
+in evaluator.py and company.py: build, then verify and measure.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from numbers import Integral
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from tensorop.author import offline
-from tensorop.errors import BoardError, JobError, SpecError
-from tensorop.measure.request import MeasureRequest
-from tensorop.model.call import Access, Buffer, Call, CallOutput
-from tensorop.model.case import Case
-from tensorop.model.kernel import Artifact, KernelText, Source, Variant
-from tensorop.model.number import NUMBERS
-from tensorop.model.operator import Operator
-from tensorop.model.point import Point
-from tensorop.model.primitive import Formats
-from tensorop.model.problem import Problem
-from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Outcome, Rung, Samples, Score, Stage, Trial, TrialResult
+from tensorop.errors import JobError
+from tensorop.model.trial import Kind, Outcome, Trial, TrialResult
 from tensorop.process import children, deadline
 from tensorop.process.barrier import guarded
-from tensorop.process.clock import StageClock
-from tensorop.render import instantiate
-from tensorop.render.render import RenderError
-from tensorop.render.texts import Texts
-from tensorop.runners.protocol import Entry
-from tensorop.target import Target, combine
-from tensorop.trial import race
-from tensorop.trial.calls import measured_call, micro_problem, tile_refusal, warming_calls, work_refusal
-from tensorop.trial.roof import Roof
-from tensorop.verify import grid
-from tensorop.verify.answers import Answers, consistent
-from tensorop.verify.subject import Subject
+from tensorop.trial import company
+from tensorop.trial.company import Programs
+from tensorop.trial.evaluator import Evaluator, Prepared
 
-OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
-COMPILE_TIMEOUT_S = 90.0
-CALL_TIMEOUT_S = 30.0
 FIRST_S = 60.0  # time limit of the first trials
 
 P = ParamSpec("P")
@@ -61,25 +34,42 @@ class Limit:
     seconds: float
     why: str
 
+    def of(self, trials: int) -> Limit:
+        """The limit of several trials in company."""
+        return Limit(self.seconds * trials, self.why)
+
+
+Results = Mapping[str, TrialResult]  # by the key of the trial
+
 
 def side_by_side(evaluate: Evaluator, jobs: int, trials: Sequence[Trial], limit: Limit) -> Generator[TrialResult]:
-    """Runs trials and yields their results in the same order. `jobs` of them build at once.
+    """Runs trials and yields their results in the same order. `jobs` units build at once.
 
     On a clock, the trials are built together, then measured one after the other (or one on each machine). On other
     targets whole trials run side by side.
     """
+    units = company.units(evaluate, trials, jobs)
     if evaluate.target.side_by_side:
         with _threads(jobs) as pool:
-            yield from pool.map(lambda trial: carry_out(evaluate, trial, limit), trials)
+            yield from _in_order(trials, pool.map(lambda unit: _carried_out(evaluate, unit, limit), units))
         return
     with _threads(jobs) as pool:
-        prepared = list(pool.map(lambda trial: prepare(evaluate, trial, limit), trials))
+        prepared = list(pool.map(lambda unit: _prepared(evaluate, unit, limit), units))
     if (clocks := evaluate.target.clocks) == 1:
-        for trial, made in zip(trials, prepared, strict=True):
-            yield measure(evaluate, trial, limit, *made)
+        each = (_measured(evaluate, unit, limit, *made) for unit, made in zip(units, prepared, strict=True))
+        yield from _in_order(trials, each)
         return
     with _threads(clocks) as machines:
-        yield from machines.map(lambda trial, made: measure(evaluate, trial, limit, *made), trials, prepared)
+        found = machines.map(lambda unit, made: _measured(evaluate, unit, limit, *made), units, prepared)
+        yield from _in_order(trials, found)
+
+
+def _in_order(trials: Sequence[Trial], found: Iterator[Results]) -> Iterator[TrialResult]:
+    done: dict[str, TrialResult] = {}
+    for trial in trials:
+        while trial.key not in done:
+            done |= next(found)
+        yield done[trial.key]
 
 
 @contextlib.contextmanager
@@ -93,23 +83,51 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 def carry_out(evaluate: Evaluator, trial: Trial, limit: Limit) -> TrialResult:
     """Runs both steps of one trial."""
-    return measure(evaluate, trial, limit, *prepare(evaluate, trial, limit))
+    return _carried_out(evaluate, [trial], limit)[trial.key]
 
 
-def prepare(evaluate: Evaluator, trial: Trial, limit: Limit) -> tuple[Prepared | TrialResult, float]:
-    """Builds a trial: the program to measure or the failure, and the seconds that it took."""
+def _carried_out(evaluate: Evaluator, unit: company.Unit, limit: Limit) -> Results:
+    return _measured(evaluate, unit, limit, *_prepared(evaluate, unit, limit))
+
+
+def _prepared(evaluate: Evaluator, unit: company.Unit, limit: Limit) -> tuple[Programs | Prepared | TrialResult, float]:
+    """Builds a unit: the programs to measure or the failure, and the seconds that it took."""
     began = time.monotonic()
-    found = in_time("prepare", limit, 0.0, evaluate.prepare, trial)
+    found: Programs | Prepared | TrialResult | Outcome
+    if company.takes(evaluate, unit[0].variant):
+        found = in_time("prepare", limit.of(len(unit)), 0.0, company.prepare, evaluate, unit)
+    else:
+        found = in_time("prepare", limit, 0.0, evaluate.prepare, unit[0])
     used = time.monotonic() - began
-    return (_failed(found, build=used) if isinstance(found, Outcome) else found), used
+    return (_failed(found, build=used / len(unit)) if isinstance(found, Outcome) else found), used
 
 
-def measure(
-    evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared | TrialResult, used: float
-) -> TrialResult:
-    """Verifies and measures a built trial. used: seconds of the limit that are spent."""
+def _measured(
+    evaluate: Evaluator, unit: company.Unit, limit: Limit, prepared: Programs | Prepared | TrialResult, used: float
+) -> Results:
+    """Verifies and measures a built unit; a trial that fails in company is tried again alone.
+
+    used: seconds of the limit that are spent
+    """
+    found: Results
     if isinstance(prepared, TrialResult):
-        return prepared
+        found = {unit[0].key: prepared} if len(unit) == 1 else {}
+    elif isinstance(prepared, Programs):
+        began = time.monotonic()
+        made = in_time("measure", limit.of(len(unit)), used, company.measure, evaluate, unit, prepared)
+        if isinstance(made, Outcome):
+            failed = _failed(made, build=used / len(unit), measure=(time.monotonic() - began) / len(unit))
+            alone = len(unit) == 1 or made.kind is Kind.LOST
+            made = {trial.key: failed for trial in unit} if alone else {}
+        found = made
+    else:
+        found = {unit[0].key: measure(evaluate, unit[0], limit, prepared, used)}
+    again = [trial for trial in unit if trial.key not in found]
+    return {**found, **{trial.key: carry_out(evaluate, trial, limit) for trial in again}}
+
+
+def measure(evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared, used: float) -> TrialResult:
+    """Verifies and measures a built trial. used: seconds of the limit that are spent."""
     began = time.monotonic()
     found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
     took = time.monotonic() - began
@@ -139,267 +157,3 @@ def in_time(where: str, limit: Limit, used: float, call: Callable[P, T], *args: 
         return found
     message = f"the trial took longer than its limit of {limit.seconds:.3g} s, {limit.why}"
     return Outcome(Kind.TIMEOUT, failed.where or where, message, failed.log)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A built candidate, ready for verification."""
-
-    program: Path
-    seconds: Mapping[str, float]
-    text: KernelText | None = None
-
-
-@dataclass(frozen=True)
-class Evaluator:
-    """Builds, verifies and measures the trials of one stage. A failing candidate is an outcome, never an exception."""
-
-    operator: Operator
-    target: Target
-    run: StageRun
-    work: Path  # folder for candidates' files
-    texts: Texts = field(default_factory=Texts)  # C of the job's kernels
-    built: dict[str, tuple[Artifact, KernelText]] = field(
-        default_factory=dict
-    )  # by the id of the variant without run-time parameters
-    inputs: dict[str, Call] = field(default_factory=dict)  # problem -> measured call, without workspace
-    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # time limit of one verified call
-    specialised: dict[int, Evaluator] = field(default_factory=dict)  # VLEN -> evaluator of kernels for that VLEN alone
-    _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
-
-    @functools.cached_property
-    def roof(self) -> Roof:
-        return Roof(self.target)
-
-    @functools.cached_property
-    def answers(self) -> Answers:
-        return Answers(self.operator.reference)
-
-    @property
-    def _micro(self) -> bool:
-        """Whether this stage measures micro-kernels alone."""
-        return self.run.stage is Stage.MICRO
-
-    def _micro_problem(self, variant: Variant, vlen: int) -> Problem:
-        return micro_problem(self.operator, self.target.platform, variant, vlen)
-
-    def _for(self, trial: Trial) -> Evaluator:
-        vlen = trial.variant.kernel.vlen
-        return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
-
-    def prepare(self, trial: Trial) -> Prepared | TrialResult:
-        """Renders, gates and builds; called from several threads at once."""
-        return self._for(trial)._prepare(trial.variant)
-
-    def _prepare(self, variant: Variant) -> Prepared | TrialResult:
-        clock = StageClock()
-        if self.target.simulated:
-            return Prepared(Path(), clock.seconds)
-        beyond = self._beyond(variant)
-        if beyond is not None:
-            return TrialResult(beyond, seconds=clock.lap("render"))
-        variant = instantiate.as_built(self.operator, self.target.platform, variant)
-        name = f"{variant.id}{self.run.stage if self._micro else ''}"
-        known = self.built.get(name)
-        if known is not None:
-            program, text = known
-            return Prepared(program.path, clock.lap("build"), text)
-        try:
-            made = self._source(variant)
-        except RenderError as error:
-            return TrialResult(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
-        if isinstance(made, Outcome):
-            return TrialResult(made, seconds=clock.lap("render"))
-        source, text = made
-        clock.lap("render")
-        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
-        if isinstance(built, Outcome):
-            return TrialResult(built, seconds=clock.lap("build"))
-        self.built[name] = built, text
-        return Prepared(built.path, clock.lap("build"), text)
-
-    def _beyond(self, variant: Variant) -> Outcome | None:
-        """The refusal of a variant that needs too much work to render or to verify; else None."""
-        found = tile_refusal(self.operator, self.target, variant)
-        if found is None and self._micro:
-            problems = (self._micro_problem(variant, vlen) for vlen in self.target.vlens)
-            found = next((no for p in problems if (no := work_refusal(self.operator, p)) is not None), None)
-        return found
-
-    def _source(self, variant: Variant) -> tuple[Source, KernelText] | Outcome:
-        """The C of a candidate around its kernel's text, which the gate has passed. Raises RenderError."""
-        platform = self.target.platform
-        text = self.texts.kernel(self.operator, platform, variant)
-        if isinstance(text, Outcome):
-            return text
-        # alone, a kernel sees whole vectors only, so its edge kernel need not be compiled
-        shown = replace(text, edge="") if self._micro else text
-        alone = bool(self._kernel_cases(variant, self.target.vlens[0]))
-        return instantiate.candidate(self.operator, platform, variant, shown, alone), text
-
-    def _kernel_cases(self, variant: Variant, vlen: int) -> Sequence[Case]:
-        """The grid of a shipped micro-kernel alone, which is built without the driver to save compile time.
-
-        It is verified with the driver when it gets blockings. Empty for other kernels, or without such a grid.
-        """
-        if not self._micro or variant.template.author != offline.AUTHOR:
-            return ()
-        platform = self.target.platform
-        full = instantiate.defaults(self.operator, platform, self.run.dtype, variant.point)
-        masked = platform.primitives_of(self.run.dtype, variant.point).masked
-        lanes, reads = platform.lanes(self.run.dtype, full, vlen), variant.template.reads
-        return self.operator.reference.kernel_grid(self.run.dtype, full, lanes, reads, masked, self.run.seed.stream(0))
-
-    def measure(self, trial: Trial, prepared: Prepared) -> TrialResult:
-        """Verifies on the quick grid, then measures. An unreachable board gives LOST."""
-        clock = StageClock(prepared.seconds)
-        try:
-            with self.target.one() as target:
-                own = self if target is self.target else replace(self, target=target, specialised={})
-                return replace(own._for(trial)._measure(trial, prepared, clock), text=prepared.text)
-        except BoardError as error:
-            return TrialResult(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
-
-    def _measure(self, trial: Trial, prepared: Prepared, clock: StageClock) -> TrialResult:
-        variant = trial.variant
-        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
-        if self.target.simulated:
-            return self._score(trial, functools.partial(self._pretended, full), clock)
-        vlens = self.target.verify_vlens if self._micro else self.target.vlens
-        alone = {vlen: self._kernel_cases(variant, vlen) for vlen in vlens}
-        subject = self.subject(variant, prepared.program, ITS_TILES if alone[vlens[0]] else OPERATOR)
-        platform = self.target.platform
-        tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
-        # one VLEN at a time is enough here: with their blockings they are verified at every VLEN
-        cases = (grid.dealt if self._micro else grid.quick)(self.operator, self.run.dtype, tiles)
-        if alone[vlens[0]]:
-            cases = grid.in_turn(lambda vlen, _: alone[vlen], vlens)
-        judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
-        clock.lap("verify")
-        if not judged.ok:
-            return TrialResult(judged, seconds=clock.seconds)
-        return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
-
-    def subject(self, variant: Variant, program: Path, entry: Entry = OPERATOR) -> Subject:
-        """The candidate's session for verification."""
-        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
-        return Subject(
-            self.target.runner,
-            program,
-            entry=entry,
-            workspace=functools.partial(self._workspace, variant, full),
-            timeout_s=self.call_timeout_s,
-            more=self._more(full),
-            compute=self._formats.compute,
-        )
-
-    def _score(
-        self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: StageClock
-    ) -> TrialResult:
-        """Measures the trial's problems, halt by halt of its race."""
-        problems = self._problems(trial.variant)
-        work = {p.label: float(self.operator.reference.work(p)) for p in problems}
-        found: dict[str, Samples] = {}
-        fell: Rung | None = None
-        for rung in (*trial.race, None):
-            more = costs(problems[len(found) : rung.problems if rung else None])
-            if isinstance(more, Outcome):
-                return TrialResult(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
-            found |= more
-            if rung is not None and not race.goes_on(rung, found, work):
-                fell = rung
-                break
-        score = Score(race.score(found, work, fell), found)
-        return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
-
-    def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:
-        found: dict[str, Samples] = {}
-        for problem in problems:
-            outcome, samples = self.target.simulate(full, problem.label, float(self.operator.reference.work(problem)))
-            if samples is None:
-                return outcome
-            found[problem.label] = samples
-        return found
-
-    def _costs(
-        self, variant: Variant, prepared: Prepared, full: Point, problems: Sequence[Problem]
-    ) -> Mapping[str, Samples] | Outcome:
-        entry = MICRO_KERNEL if self._micro else OPERATOR
-        measured = self.target.measure_each(
-            lambda vlen: MeasureRequest(
-                prepared.program,
-                [self._call(problem, variant, full, vlen) for problem in problems],
-                [entry],
-                vlen=vlen,
-                warm=[warming_calls(float(self.operator.reference.work(problem))) for problem in problems],
-                judge=lambda number, left: self._judge(problems[number], variant, full, vlen, left),
-            )
-        )
-        if isinstance(measured, Outcome):
-            return measured
-        impossible = self._impossible(problems, variant, measured)
-        return impossible or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
-
-    def _impossible(
-        self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]
-    ) -> Outcome | None:
-        """The first cost below the lower bound, as an outcome."""
-        for problem, by_vlen in zip(problems, measured, strict=True):
-            for vlen, samples in by_vlen.items():
-                if self._micro:  # the problem grows with the vectors
-                    problem = self._micro_problem(variant, vlen)
-                outcome = self.roof.impossible(self.operator, problem, samples, vlen)
-                if outcome is not None:
-                    return outcome
-        return None
-
-    def _judge(
-        self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[CallOutput, ...]
-    ) -> Outcome:
-        """Checks outputs of timed calls; not of a micro-kernel alone, since the oracle reads no packed operands."""
-        if self._micro:
-            return consistent(left)
-        return self.answers.judge_all(problem, self._call(problem, variant, full, vlen), left)
-
-    def _problems(self, variant: Variant) -> tuple[Problem, ...]:
-        """The stage's problems, or the micro-kernel's own problem at this point."""
-        return (self._micro_problem(variant, 0),) if self._micro else self.run.problems
-
-    def _call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
-        if self._micro:
-            problem = self._micro_problem(variant, vlen)
-        with self._making:  # all candidates share the inputs, which take as long to make as to measure
-            call = self.inputs.get(problem.label) or self._input(problem)
-            self.inputs[problem.label] = call
-        elements = self._workspace(variant, full, problem, vlen)
-        scratch = NUMBERS[self._formats.compute].poison(elements, self.run.seed.stream(2))
-        free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
-        return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
-
-    def _input(self, problem: Problem) -> Call:
-        """The measured call of a problem, without workspace."""
-        call, reference = measured_call(self.operator, problem, self.run.seed, 0), self.operator.reference
-        if not self.target.deterministic:
-            call = reference.alternated(problem, call, self.run.seed.stream(4))
-        elif not self._micro:  # its expected output is not computed from these operands
-            call = reference.counted(problem, call, self.run.seed.stream(4))
-        if self._micro and self._formats.widened:
-            call = reference.packed_operands(call, self._formats.compute, self.run.seed.stream(2))
-        return call
-
-    @property
-    def _formats(self) -> Formats:
-        return self.target.platform.formats(self.run.dtype)
-
-    def _more(self, full: Point) -> tuple[int, ...]:
-        """Run-time parameters of a candidate's calls."""
-        return tuple(int(full[name]) for name in self.operator.runtime)
-
-    def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:
-        lanes = self.target.platform.lanes(self.run.dtype, full, vlen)
-        facts = {**full, **variant.template.read_facts}
-        elements = self.operator.reference.workspace(problem, facts, lanes, self._formats.group)
-        if not isinstance(elements, Integral) or elements < 0:
-            got = f"method 'workspace': expected a number of elements, got {elements!r:.80}"
-            raise SpecError(f"{self.operator.folder / 'reference.py'}: {got}")
-        return int(elements)

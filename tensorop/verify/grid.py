@@ -15,7 +15,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed, Verdict
-from tensorop.verify.subject import Subject
+from tensorop.verify.subject import Subject, execute_together
 
 BATCH = 256  # calls in one process: few enough to stop early, enough to make its start cheap
 
@@ -68,57 +68,88 @@ def outcome(verdicts: Sequence[Verdict]) -> Outcome:
 
 def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed) -> Verdict:
     """Runs and checks each case with inputs of its own. The message has case, VLEN and seed of the first failure."""
-    threads, answers = subject.guest.threads, subject.answers
+    threads = subject.guest.threads
     if not cases:  # an empty grid verifies nothing
         nothing = Outcome(Kind.REFUSED, "verify", "the grid has no case, so nothing was verified")
         return Verdict(nothing, vlen, 0, str(seed), 0.0, threads)
     worst = 0.0
     for start in range(0, len(cases), BATCH):
-        batch = cases[start : start + BATCH]
-        path = (_INPUTS, vlen) if answers is None else (_SAME_INPUTS,)
-        streams = [seed.stream(*path, start + i) for i in range(len(batch))]
-        calls = [
-            (i, subject.call(reference, case, rng, vlen))
-            for i, (case, rng) in enumerate(zip(batch, streams, strict=True))
-        ]
-        if answers is None:
-            calls = with_changed(batch, calls, reference, seed.stream(_AGAIN, vlen, start))
+        calls = _calls(reference, subject, cases, start, vlen, seed)
         replies = subject.execute([call for _, call in calls], vlen)
-        before = -1
-        for (i, given), reply in zip(calls, replies, strict=True):
-            case, found = batch[i], reply.outcome
-            if found.ok:
-                if answers is None:
-                    judged = reference.judge(case.problem, given, reply.outputs)
-                else:
-                    judged = answers.judge(case.problem, given, CallOutput(reply.outputs))
-                worst, found = max(worst, judged.worst), judged
-            if not found.ok:
-                place = f"case {start + i + 1} of {len(cases)}, {case.label}"
-                place += ", called again with one element changed" if i == before else ""
-                place += (f", VLEN {vlen}" if vlen else "") + (f", {threads} threads" if threads > 1 else "")
-                message = f"{found.message} ({place}, seed {seed})"
-                failed = Outcome(found.kind, "verify", message, found.log)
-                return Verdict(failed, vlen, start + i + 1, str(seed), worst, threads, case=case)
-            before = i
+        verdict = _judged(reference, subject, cases, calls, replies, vlen, seed)
+        worst = max(worst, verdict.worst)
+        if not verdict.ok:
+            return replace(verdict, worst=worst)
     return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)
 
 
-Calls = list[tuple[int, Call]]  # (number of the case in its batch, its call)
+def check_together(
+    reference: Contract, subjects: Sequence[Subject], cases: Sequence[Sequence[Case]], vlen: int, seed: Seed
+) -> tuple[Verdict, ...]:
+    """As `check`, of several entries of one program in one process. cases: for each subject, at most BATCH."""
+    calls = [_calls(reference, one, own, 0, vlen, seed) for one, own in zip(subjects, cases, strict=True)]
+    replies = execute_together(subjects, [[call for _, call in own] for own in calls], vlen)
+    found = zip(subjects, cases, calls, replies, strict=True)
+    return tuple(_judged(reference, *one, vlen, seed) for one in found)
 
 
-def with_changed(batch: Sequence[Case], calls: Calls, reference: Contract, rng: np.random.Generator) -> Calls:
+def _calls(reference: Contract, subject: Subject, cases: Sequence[Case], start: int, vlen: int, seed: Seed) -> Calls:
+    """The calls of BATCH cases from `start`."""
+    path = (_INPUTS, vlen) if subject.answers is None else (_SAME_INPUTS,)
+    numbered = list(enumerate(cases))[start : start + BATCH]
+    calls = [(i, subject.call(reference, case, seed.stream(*path, i), vlen)) for i, case in numbered]
+    if subject.answers is None:
+        calls = with_changed(cases, calls, reference, seed.stream(_AGAIN, vlen, start))
+    return calls
+
+
+def _judged(
+    reference: Contract,
+    subject: Subject,
+    cases: Sequence[Case],
+    calls: Calls,
+    replies: Sequence[Reply],
+    vlen: int,
+    seed: Seed,
+) -> Verdict:
+    threads, answers = subject.guest.threads, subject.answers
+    worst, before = 0.0, -1
+    for (i, given), reply in zip(calls, replies, strict=True):
+        case, found = cases[i], reply.outcome
+        if found.ok:
+            if answers is None:
+                judged = reference.judge(case.problem, given, reply.outputs)
+            else:
+                judged = answers.judge(case.problem, given, CallOutput(reply.outputs))
+            worst, found = max(worst, judged.worst), judged
+        if not found.ok:
+            place = f"case {i + 1} of {len(cases)}, {case.label}"
+            place += ", called again with one element changed" if i == before else ""
+            place += (f", VLEN {vlen}" if vlen else "") + (f", {threads} threads" if threads > 1 else "")
+            message = f"{found.message} ({place}, seed {seed})"
+            failed = Outcome(found.kind, "verify", message, found.log)
+            return Verdict(failed, vlen, i + 1, str(seed), worst, threads, case=case)
+        before = i
+    return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)
+
+
+Calls = list[tuple[int, Call]]  # (number of the case, its call)
+
+
+def with_changed(cases: Sequence[Case], calls: Calls, reference: Contract, rng: np.random.Generator) -> Calls:
     """The calls; AGAIN of them are repeated at the same addresses with one element of each input changed in turn.
 
     A kernel that reuses results of an earlier, similar call fails here.
     """
-    able = [i for i, call in calls if batch[i].distribution == "normal" and all(map(math.isfinite, call.scalars))]
-    able = [i for i in able if _inputs(calls[i][1]) and 0 < reference.work(batch[i].problem) < MOST]
+    able = [
+        (i, call) for i, call in calls if cases[i].distribution == "normal" and all(map(math.isfinite, call.scalars))
+    ]
+    able = [(i, call) for i, call in able if _inputs(call) and 0 < reference.work(cases[i].problem) < MOST]
     again: dict[int, Calls] = {}
-    for i in (able[at] for at in rng.permutation(len(able))):
-        call, made = calls[i][1], []
+    for i, call in (able[at] for at in rng.permutation(len(able))):
+        made = []
         for place in _inputs(call):
-            changed = _changed(call, place, batch[i].problem, reference, rng)
+            changed = _changed(call, place, cases[i].problem, reference, rng)
             if changed is not None:
                 call = changed
                 made.append((i, call))

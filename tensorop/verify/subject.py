@@ -55,6 +55,26 @@ class Subject:
 
         Raises JobError when a library cannot be bound, MissingTool and BoardError as the runner does.
         """
-        requests = [Check(replace(call, dims=(*call.dims, *self.more)), self.entry) for call in calls]
         guest = replace(self.guest, vlen=vlen or None)
-        return session.run(self.runner, self.program, requests, timeout_s=self.timeout_s, guest=guest, give_up_after=1)
+        asked = self.requests(calls)
+        return session.run(self.runner, self.program, asked, timeout_s=self.timeout_s, guest=guest, give_up_after=1)
+
+    def requests(self, calls: Sequence[Call]) -> list[Check]:
+        return [Check(replace(call, dims=(*call.dims, *self.more)), self.entry) for call in calls]
+
+
+def execute_together(subjects: Sequence[Subject], calls: Sequence[Sequence[Call]], vlen: int) -> list[list[Reply]]:
+    """Runs the calls of several entries of one program in one process; replies in order, for each subject.
+
+    After a crash the rest of that subject's calls is not run, and the next subjects' run in a new process. Raises as
+    `Subject.execute`.
+    """
+    requests = [subject.requests(own) for subject, own in zip(subjects, calls, strict=True)]
+    parts = [number for number, own in enumerate(requests) for _ in own]
+    first = subjects[0]
+    guest, asked = replace(first.guest, vlen=vlen or None), [request for own in requests for request in own]
+    replies = session.run(first.runner, first.program, asked, timeout_s=first.timeout_s, guest=guest, parts=parts)
+    found: list[list[Reply]] = [[] for _ in subjects]
+    for number, reply in zip(parts, replies, strict=True):
+        found[number].append(reply)
+    return found

@@ -165,12 +165,12 @@ def test_another_hello_is_refused():
 def test_a_request_carries_its_call_and_operands():
     pieces = list(protocol.pack(Check(CALL, Entry(1, (3, -1))), 7))
     packed = b"".join(bytes(p) for p in pieces)
-    assert len(packed) == 88 + 24 + 4 * 8 * 8 + 2 * 32 + 2 * 12
+    assert len(packed) == 96 + 24 + 4 * 8 * 8 + 2 * 32 + 2 * 12
     assert packed.count(DATA.tobytes()) == 2
     timed = b"".join(bytes(p) for p in protocol.pack(Time(CALL, (Entry(), Entry(1))), 0))
     assert len(timed) == len(packed) + 24
     many = b"".join(bytes(p) for p in protocol.pack(Check(Call(tuple(range(20)), scalars=(0.5,) * 9)), 0))
-    assert len(many) == 88 + 24 + 8 * (20 + 8 + 9 + 8)
+    assert len(many) == 96 + 24 + 8 * (20 + 8 + 9 + 8)
 
 
 def test_the_null_runner_answers_the_same_for_a_point_and_differs_between_points():

@@ -114,7 +114,7 @@ enum span {
 enum access { ACCESS_NONE, ACCESS_LOAD, ACCESS_STORE };
 /* The target of a jump: in its word, in a register, in a register that a call has set. */
 enum jump { JUMP_NONE, JUMP_DIRECT, JUMP_REGISTER, JUMP_RETURN };
-enum mark { MARK_NONE, MARK_BEGIN, MARK_END, MARK_WARM };
+enum mark { MARK_NONE, MARK_BEGIN, MARK_END, MARK_WARM, MARK_FORGET };
 enum vset { VSET_NONE, VSET_IMMEDIATE, VSET_REGISTER, VSET_MAX, VSET_KEEP, VSET_DYNAMIC };
 
 enum { MAX_SOURCES = 4, MAX_VSOURCES = 4 };

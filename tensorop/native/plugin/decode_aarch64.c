@@ -124,6 +124,7 @@ static void decode_branch(uint32_t w, struct insn *o) {
             o->mark = hint == 100   ? MARK_BEGIN
                       : hint == 101 ? MARK_END
                       : hint == 103 ? MARK_WARM
+                      : hint == 104 ? MARK_FORGET
                                     : MARK_NONE;
         } else if (bits(w, 31, 20) == 0xd53)
             o->dst[0] = xdst(bits(w, 4, 0));

@@ -179,9 +179,12 @@ static void decode_immediate(uint32_t w, struct insn *o) {
     unsigned rd = bits(w, 11, 7), funct3 = bits(w, 14, 12), rs1 = bits(w, 19, 15);
     int32_t immediate = sign(bits(w, 31, 20), 12);
     if (rd == 0 && rs1 == 0 && funct3 == 2 &&
-        (immediate == 1041 || immediate == 1042 || immediate == 1044)) {
+        (immediate == 1041 || immediate == 1042 || immediate == 1044 || immediate == 1045)) {
         o->cost = COST_system;
-        o->mark = immediate == 1041 ? MARK_BEGIN : immediate == 1042 ? MARK_END : MARK_WARM;
+        o->mark = immediate == 1041   ? MARK_BEGIN
+                  : immediate == 1042 ? MARK_END
+                  : immediate == 1044 ? MARK_WARM
+                                      : MARK_FORGET;
     } else if (rd == 0 && funct3 == 6) { /* prefetch.{i,r,w} are ORI hints */
         unsigned kind = bits(w, 24, 20);
         o->cost = kind == 0 || kind == 1 || kind == 3 ? COST_prefetch : COST_alu;

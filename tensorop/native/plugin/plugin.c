@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "pipeline.h"
 #include "qemu_plugin_api.h"
 #include "report.h"
@@ -36,6 +37,7 @@ struct block {
     } *code;            /* lines of code */
     unsigned code_n;
     bool marks, begins, conditional, sets_vtype;
+    unsigned epoch;  /* in which `taken` and `target` were seen */
     uint8_t taken;   /* two-bit counter */
     uint64_t target; /* the last target of its jump through a register */
 };
@@ -50,6 +52,7 @@ static const struct pipeline *pipeline;
 static struct config config;
 static FILE *output;
 static unsigned regions;
+static unsigned epoch; /* how often caches and predictors have forgotten everything */
 
 #define NOBODY UINT32_MAX
 static uint32_t owner = NOBODY; /* the thread whose region is being measured */
@@ -342,6 +345,13 @@ static bool foreseen(struct block *block, const struct insn *jump, uint64_t next
     return right;
 }
 
+/* The predictors' state for a block that was not run: its branch is probably taken. */
+static void forget(struct block *block) {
+    block->epoch = epoch;
+    block->taken = 2;
+    block->target = 0;
+}
+
 static void run_marked(struct block *block, struct form *form, const struct touched **cursor) {
     for (unsigned i = 0; i < block->n; i++) {
         uint8_t mark = form->uops[i].mark;
@@ -353,6 +363,10 @@ static void run_marked(struct block *block, struct form *form, const struct touc
         }
         if ((mark == MARK_BEGIN || mark == MARK_WARM) && !inside)
             begin_region(mark == MARK_WARM);
+        if (mark == MARK_FORGET && !inside) {
+            memory_clear();
+            epoch++;
+        }
     }
 }
 
@@ -362,6 +376,8 @@ static void simulate(struct block *block, uint64_t next) {
         see_length(block);
     struct form *form = form_of(block);
     const struct touched *cursor = touched;
+    if (block->epoch != epoch)
+        forget(block);
     if (block->marks) {
         run_marked(block, form, &cursor);
     } else if (inside) {
@@ -475,14 +491,14 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         }
         block->fallthrough += width;
         block->marks |= insn->mark != MARK_NONE;
-        block->begins |= insn->mark == MARK_BEGIN || insn->mark == MARK_WARM;
+        block->begins |= insn->mark != MARK_NONE && insn->mark != MARK_END;
         block->sets_vtype |= insn->vset != VSET_NONE;
         if (insn->access)
             qemu_plugin_register_vcpu_mem_cb(handle, on_access, QEMU_PLUGIN_CB_NO_REGS,
                                              QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)i);
     }
     block->conditional = n && block->insns[n - 1].conditional;
-    block->taken = 2;
+    forget(block);
     track_constants(block);
     qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
 }

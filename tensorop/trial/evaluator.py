@@ -1,0 +1,316 @@
+"""The two steps of one trial: build, then verify and measure. A failure is an outcome, never an exception."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from pathlib import Path
+
+from tensorop.author import offline
+from tensorop.errors import BoardError, SpecError
+from tensorop.measure.request import MeasureRequest
+from tensorop.model.call import Access, Buffer, Call, CallOutput
+from tensorop.model.case import Case
+from tensorop.model.kernel import Artifact, KernelText, Source, Variant
+from tensorop.model.number import NUMBERS
+from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.primitive import Formats
+from tensorop.model.problem import Problem
+from tensorop.model.stage_run import StageRun
+from tensorop.model.trial import Kind, Outcome, Rung, Samples, Score, Stage, Trial, TrialResult
+from tensorop.process.clock import StageClock
+from tensorop.render import instantiate
+from tensorop.render.render import RenderError
+from tensorop.render.texts import Texts
+from tensorop.runners.protocol import Entry
+from tensorop.target import Target, combine
+from tensorop.trial import race
+from tensorop.trial.calls import measured_call, micro_problem, tile_refusal, warming_calls, work_refusal
+from tensorop.trial.roof import Roof
+from tensorop.verify import grid
+from tensorop.verify.answers import Answers, consistent
+from tensorop.verify.subject import Subject
+
+OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
+COMPILE_TIMEOUT_S = 90.0
+CALL_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A built candidate, ready for verification."""
+
+    program: Path
+    seconds: Mapping[str, float]
+    text: KernelText | None = None
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Builds, verifies and measures the trials of one stage. A failing candidate is an outcome, never an exception."""
+
+    operator: Operator
+    target: Target
+    run: StageRun
+    work: Path  # folder for candidates' files
+    texts: Texts = field(default_factory=Texts)  # C of the job's kernels
+    built: dict[str, tuple[Artifact, KernelText]] = field(
+        default_factory=dict
+    )  # by the id of the variant without run-time parameters
+    inputs: dict[str, Call] = field(default_factory=dict)  # problem -> measured call, without workspace
+    call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # time limit of one verified call
+    verified: set[Path] = field(default_factory=set)  # programs whose kernel's tiles passed, each alone
+    specialised: dict[int, Evaluator] = field(default_factory=dict)  # VLEN -> evaluator of kernels for that VLEN alone
+    _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+
+    @functools.cached_property
+    def roof(self) -> Roof:
+        return Roof(self.target)
+
+    @functools.cached_property
+    def answers(self) -> Answers:
+        return Answers(self.operator.reference)
+
+    @property
+    def _micro(self) -> bool:
+        """Whether this stage measures micro-kernels alone."""
+        return self.run.stage is Stage.MICRO
+
+    def micro_problem(self, variant: Variant, vlen: int) -> Problem:
+        return micro_problem(self.operator, self.target.platform, variant, vlen)
+
+    def _for(self, trial: Trial) -> Evaluator:
+        vlen = trial.variant.kernel.vlen
+        return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
+
+    def prepare(self, trial: Trial) -> Prepared | TrialResult:
+        """Renders, gates and builds; called from several threads at once."""
+        return self._for(trial)._prepare(trial.variant)
+
+    def _prepare(self, variant: Variant) -> Prepared | TrialResult:
+        clock = StageClock()
+        if self.target.simulated:
+            return Prepared(Path(), clock.seconds)
+        beyond = self.beyond(variant)
+        if beyond is not None:
+            return TrialResult(beyond, seconds=clock.lap("render"))
+        variant = instantiate.as_built(self.operator, self.target.platform, variant)
+        name = f"{variant.id}{self.run.stage if self._micro else ''}"
+        known = self.built.get(name)
+        if known is not None:
+            program, text = known
+            return Prepared(program.path, clock.lap("build"), text)
+        try:
+            made = self._source(variant)
+        except RenderError as error:
+            return TrialResult(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
+        if isinstance(made, Outcome):
+            return TrialResult(made, seconds=clock.lap("render"))
+        source, text = made
+        clock.lap("render")
+        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
+        if isinstance(built, Outcome):
+            return TrialResult(built, seconds=clock.lap("build"))
+        self.built[name] = built, text
+        return Prepared(built.path, clock.lap("build"), text)
+
+    def beyond(self, variant: Variant) -> Outcome | None:
+        """The refusal of a variant that needs too much work to render or to verify; else None."""
+        found = tile_refusal(self.operator, self.target, variant)
+        if found is None and self._micro:
+            problems = (self.micro_problem(variant, vlen) for vlen in self.target.vlens)
+            found = next((no for p in problems if (no := work_refusal(self.operator, p)) is not None), None)
+        return found
+
+    def _source(self, variant: Variant) -> tuple[Source, KernelText] | Outcome:
+        """The C of a candidate around its kernel's text, which the gate has passed. Raises RenderError."""
+        platform = self.target.platform
+        text = self.texts.kernel(self.operator, platform, variant)
+        if isinstance(text, Outcome):
+            return text
+        # alone, a kernel sees whole vectors only, so its edge kernel need not be compiled
+        shown = replace(text, edge="") if self._micro else text
+        return instantiate.candidate(self.operator, platform, variant, shown), text
+
+    def kernel_cases(self, variant: Variant, vlen: int, full_tile: bool = False) -> Sequence[Case]:
+        """The grid of a micro-kernel alone, for all its tiles or the largest one; empty without such a grid."""
+        platform, dtype = self.target.platform, self.run.dtype
+        full = instantiate.defaults(self.operator, platform, dtype, variant.point)
+        masked = platform.primitives_of(dtype, variant.point).masked
+        lanes, reads = platform.lanes(dtype, full, vlen), variant.template.reads
+        rng = self.run.seed.stream(0)
+        return self.operator.reference.kernel_grid(dtype, full, lanes, reads, masked, rng, full_tile)
+
+    def measure(self, trial: Trial, prepared: Prepared) -> TrialResult:
+        """Verifies on the quick grid, then measures. An unreachable board gives LOST."""
+        clock = StageClock(prepared.seconds)
+        try:
+            with self.target.one() as target:
+                own = self if target is self.target else replace(self, target=target, specialised={})
+                return replace(own._for(trial)._measure(trial, prepared, clock), text=prepared.text)
+        except BoardError as error:
+            return TrialResult(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
+
+    def _measure(self, trial: Trial, prepared: Prepared, clock: StageClock) -> TrialResult:
+        variant = trial.variant
+        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
+        if self.target.simulated:
+            return self._score(trial, functools.partial(self._pretended, full), clock)
+        vlens = self.target.verify_vlens if self._micro else self.target.vlens
+        subject = self.subject(variant, prepared.program)
+        platform = self.target.platform
+        tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
+        # one VLEN at a time is enough here: with their blockings they are verified at every VLEN
+        cases = (grid.dealt if self._micro else grid.quick)(self.operator, self.run.dtype, tiles)
+        judged = self._tiles(variant, prepared.program)
+        if judged.ok:
+            judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
+        clock.lap("verify")
+        if not judged.ok:
+            return TrialResult(judged, seconds=clock.seconds)
+        return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
+
+    def _tiles(self, variant: Variant, program: Path) -> Outcome:
+        """The verdict on each tile of a shipped kernel; a program is verified once, for all its blockings.
+
+        As a micro-kernel alone, such a kernel was verified on its largest tile (company.py).
+        """
+        passed, vlens = Outcome(Kind.OK, "verify"), self.target.verify_vlens
+        if self.run.stage is not Stage.BLOCKING or variant.template.author != offline.AUTHOR:
+            return passed
+        if program in self.verified or not self.kernel_cases(variant, vlens[0]):
+            return passed
+        subject = self.subject(variant, program, ITS_TILES)
+        cases = grid.in_turn(lambda vlen, _: self.kernel_cases(variant, vlen), vlens)
+        judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
+        if judged.ok:
+            self.verified.add(program)
+        return judged
+
+    def subject(self, variant: Variant, program: Path, entry: Entry = OPERATOR) -> Subject:
+        """The candidate's session for verification."""
+        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
+        return Subject(
+            self.target.runner,
+            program,
+            entry=entry,
+            workspace=functools.partial(self._workspace, variant, full),
+            timeout_s=self.call_timeout_s,
+            more=self._more(full),
+            compute=self._formats.compute,
+        )
+
+    def _score(
+        self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: StageClock
+    ) -> TrialResult:
+        """Measures the trial's problems, halt by halt of its race."""
+        problems = self._problems(trial.variant)
+        work = {p.label: float(self.operator.reference.work(p)) for p in problems}
+        found: dict[str, Samples] = {}
+        fell: Rung | None = None
+        for rung in (*trial.race, None):
+            more = costs(problems[len(found) : rung.problems if rung else None])
+            if isinstance(more, Outcome):
+                return TrialResult(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
+            found |= more
+            if rung is not None and not race.goes_on(rung, found, work):
+                fell = rung
+                break
+        score = Score(race.score(found, work, fell), found)
+        return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
+
+    def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:
+        found: dict[str, Samples] = {}
+        for problem in problems:
+            outcome, samples = self.target.simulate(full, problem.label, float(self.operator.reference.work(problem)))
+            if samples is None:
+                return outcome
+            found[problem.label] = samples
+        return found
+
+    def _costs(
+        self, variant: Variant, prepared: Prepared, full: Point, problems: Sequence[Problem]
+    ) -> Mapping[str, Samples] | Outcome:
+        entry = MICRO_KERNEL if self._micro else OPERATOR
+        measured = self.target.measure_each(
+            lambda vlen: MeasureRequest(
+                prepared.program,
+                [self.call(problem, variant, full, vlen) for problem in problems],
+                [entry],
+                vlen=vlen,
+                warm=[warming_calls(float(self.operator.reference.work(problem))) for problem in problems],
+                judge=lambda number, left: self.judge(problems[number], variant, full, vlen, left),
+            )
+        )
+        if isinstance(measured, Outcome):
+            return measured
+        impossible = self.impossible(problems, variant, measured)
+        return impossible or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
+
+    def impossible(
+        self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]
+    ) -> Outcome | None:
+        """The first cost below the lower bound, as an outcome."""
+        for problem, by_vlen in zip(problems, measured, strict=True):
+            for vlen, samples in by_vlen.items():
+                if self._micro:  # the problem grows with the vectors
+                    problem = self.micro_problem(variant, vlen)
+                outcome = self.roof.impossible(self.operator, problem, samples, vlen)
+                if outcome is not None:
+                    return outcome
+        return None
+
+    def judge(
+        self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[CallOutput, ...]
+    ) -> Outcome:
+        """Checks outputs of timed calls; not of a micro-kernel alone, since the oracle reads no packed operands."""
+        if self._micro:
+            return consistent(left)
+        return self.answers.judge_all(problem, self.call(problem, variant, full, vlen), left)
+
+    def _problems(self, variant: Variant) -> tuple[Problem, ...]:
+        """The stage's problems, or the micro-kernel's own problem at this point."""
+        return (self.micro_problem(variant, 0),) if self._micro else self.run.problems
+
+    def call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
+        if self._micro:
+            problem = self.micro_problem(variant, vlen)
+        with self._making:  # all candidates share the inputs, which take as long to make as to measure
+            call = self.inputs.get(problem.label) or self._input(problem)
+            self.inputs[problem.label] = call
+        elements = self._workspace(variant, full, problem, vlen)
+        scratch = NUMBERS[self._formats.compute].poison(elements, self.run.seed.stream(2))
+        free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
+        return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
+
+    def _input(self, problem: Problem) -> Call:
+        """The measured call of a problem, without workspace."""
+        call, reference = measured_call(self.operator, problem, self.run.seed, 0), self.operator.reference
+        if not self.target.deterministic:
+            call = reference.alternated(problem, call, self.run.seed.stream(4))
+        elif not self._micro:  # its expected output is not computed from these operands
+            call = reference.counted(problem, call, self.run.seed.stream(4))
+        if self._micro and self._formats.widened:
+            call = reference.packed_operands(call, self._formats.compute, self.run.seed.stream(2))
+        return call
+
+    @property
+    def _formats(self) -> Formats:
+        return self.target.platform.formats(self.run.dtype)
+
+    def _more(self, full: Point) -> tuple[int, ...]:
+        """Run-time parameters of a candidate's calls."""
+        return tuple(int(full[name]) for name in self.operator.runtime)
+
+    def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:
+        lanes = self.target.platform.lanes(self.run.dtype, full, vlen)
+        facts = {**full, **variant.template.read_facts}
+        elements = self.operator.reference.workspace(problem, facts, lanes, self._formats.group)
+        if not isinstance(elements, Integral) or elements < 0:
+            got = f"method 'workspace': expected a number of elements, got {elements!r:.80}"
+            raise SpecError(f"{self.operator.folder / 'reference.py'}: {got}")
+        return int(elements)
