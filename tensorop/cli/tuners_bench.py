@@ -50,7 +50,8 @@ def bench(
     The command counts the trials until a search finds a configuration that reaches 95 % and 99 % of the best speed. The
     tables show the median over the seeds with a 95 % bootstrap interval, and how many times fewer trials that is than
     with random search. That factor is the geometric mean over spaces where random search needs 30 trials or more.
-    Random search itself runs with 200 seeds at least. The last column is the time that the tuner itself takes per trial.
+    Random search itself runs with 200 seeds at least. The last column is the time that the
+    tuner itself takes per trial.
     """
     found = replay.compare(
         tuners or strategy.names(plugins),
