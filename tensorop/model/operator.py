@@ -74,6 +74,7 @@ class Operator:
     suites: Mapping[str, tuple[Shape, ...]]  # named lists of shapes, the usual one first
     probes: tuple[Shape, ...]  # shapes measured in addition to a suite, for the dispatch
     clock_probes: tuple[Shape, ...]  # further such shapes on a real clock
+    classes: Mapping[str, str]  # kinds of problems: the first true expression over `features`; none: by size
     direct: Direct | None  # problems of the template `direct`, if the folder has it
     against: tuple[str, ...]  # its default baselines
     baselines: Mapping[str, str]  # its own baselines on top of a library: name -> interface that the library must have

@@ -95,6 +95,7 @@ class Rung:
         tuple[int, float], ...
     ] = ()  # (VLEN in bits, cost): it goes on if it reaches one of them; (): it goes on
     beyond: float = 1.0  # for a dropped trial: expected cost of all problems / cost of those measured
+    of_class: tuple[tuple[str, int, float], ...] = ()  # (class of problems, VLEN, cost): or if it reaches one of these
 
 
 @dataclass(frozen=True)

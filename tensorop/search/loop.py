@@ -25,7 +25,7 @@ from tensorop.process import children
 from tensorop.process.clock import Clock
 from tensorop.search.arms import FLOOR, Arm, Bandit, FixedArms, GrowingArms, Seeded, TimeLimits
 from tensorop.search.task import Crew, Plan, Task, digest
-from tensorop.space import Space, strategy
+from tensorop.space import Space, problems, strategy
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
@@ -148,6 +148,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         carry_out = partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
+    course = race.Course(work, problems.classes(task.operator, plan.problems))
     arms = FixedArms(plan.arms)
     if plan.joining is not None:
         arms = GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
@@ -162,7 +163,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
             budget=task.left(plan.budget, stage),
             batch=batch,
             first_s=plan.first_s * target.runner.patience,
-            race=partial(race.rungs, work=work, vlens=target.vlens) if plan.race else None,
+            race=partial(course.rungs, vlens=target.vlens) if plan.race else None,
             stopped=lambda: task.stop.asked,
         )
     )

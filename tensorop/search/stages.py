@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,8 +13,8 @@ from tensorop.model.trial import Stage
 from tensorop.render import instantiate, prior
 from tensorop.search.arms import FACTOR, Arm
 from tensorop.search.task import Pass, Plan, Task
-from tensorop.space import seeds
-from tensorop.trial import selection
+from tensorop.space import problems, seeds
+from tensorop.trial import race, selection
 from tensorop.trial.trial import FIRST_S
 
 FINALISTS = 10  # variants that are measured on large problems
@@ -78,10 +77,10 @@ def blocking(task: Task) -> Plan:
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    if not math.isfinite(task.target.budgets.flops_per_unit):  # on a clock every problem takes the same time
-        return Plan(arms, task.problems, budget)
-    cheapest_first = tuple(sorted(task.problems, key=operator.reference.work))
-    return Plan(arms, cheapest_first, budget, race=True)
+    by_label = {problem.label: problem for problem in task.problems}
+    work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
+    course = race.Course.of(work, problems.classes(operator, task.problems))
+    return Plan(arms, tuple(by_label[label] for label in course.work), budget, race=True)
 
 
 def large(task: Task) -> Plan | None:

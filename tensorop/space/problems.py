@@ -103,6 +103,22 @@ def feature(text: str, features: Mapping[str, int]) -> int:
     return features[text] if text in features else int(_feature(text, tuple(sorted(features))).value(features))
 
 
+SIZES = 4  # classes of an operator that names none
+
+
+def classes(operator: Operator, found: Sequence[Problem]) -> dict[str, str]:
+    """The class of each problem by its label: the operator's first true expression, or an equal part of the sizes."""
+    if not operator.classes:
+        ranked = sorted(found, key=operator.reference.work)
+        return {problem.label: f"size {SIZES * place // len(ranked) + 1}" for place, problem in enumerate(ranked)}
+    named = {}
+    for problem in found:
+        values = features(operator, problem)
+        true = (name for name, text in operator.classes.items() if feature(text, values))
+        named[problem.label] = next(true, "other")
+    return named
+
+
 @lru_cache(maxsize=64)
 def _feature(text: str, names: tuple[str, ...]) -> Expression:
     return parse(text, dict.fromkeys(names, int))

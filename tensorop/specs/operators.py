@@ -89,6 +89,7 @@ class OperatorSpec(File):
     suites: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
     probes: list[Any] = Field(default_factory=list)
     clock_probes: list[Any] = Field(default_factory=list)
+    classes: dict[str, str] = Field(default_factory=dict)
     direct: Direct | None = None
 
     @model_validator(mode="after")

@@ -51,8 +51,9 @@ def trial_record(trial: Trial) -> Record:
         "blocking": dict(trial.variant.blocking),  # values of the driver's tunables
         "kernel": trial.variant.kernel.id,  # id of template, dtype, configuration and VLEN
         "variant": trial.variant.id,  # id of kernel and blocking
-        # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost
-        **({"race": [[rung.problems, dict(rung.bars), rung.beyond] for rung in trial.race]} if trial.race else {}),
+        # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost,
+        # and (class of problems, VLEN, highest cost) of which one is enough
+        **({"race": [_rung_record(rung) for rung in trial.race]} if trial.race else {}),
     }
 
 
@@ -94,10 +95,15 @@ def joined_of(record: Mapping[str, object]) -> tuple[tuple[Stage, str, int], int
     return (Stage(stage), str(dtype), int(number)), int(after)
 
 
-def _rung(problems: object, bars: object, beyond: object) -> Rung:
-    found = {"problems": problems, "bars": bars, "beyond": beyond}
+def _rung_record(rung: Rung) -> list[object]:
+    return [rung.problems, dict(rung.bars), rung.beyond, [list(one) for one in rung.of_class]]
+
+
+def _rung(problems: object, bars: object, beyond: object, of_class: object = ()) -> Rung:
+    found = {"problems": problems, "bars": bars, "beyond": beyond, "of_class": of_class}
     costs = tuple((int(vlen), cost) for vlen, cost in _numbers(found, "bars").items())
-    return Rung(_whole(found, "problems"), costs, _positive(found, "beyond"))
+    best = tuple((str(name), int(vlen), float(bar)) for name, vlen, bar in _list(found, "of_class"))
+    return Rung(_whole(found, "problems"), costs, _positive(found, "beyond"), best)
 
 
 def outcome_record(outcome: Outcome) -> Record:

@@ -27,6 +27,7 @@ from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners.protocol import Entry
+from tensorop.space import problems
 from tensorop.target import Target, combine
 from tensorop.trial import race
 from tensorop.trial.calls import measured_call, micro_problem, tile_refusal, warming_calls, work_refusal
@@ -74,6 +75,12 @@ class Evaluator:
     @functools.cached_property
     def answers(self) -> Answers:
         return Answers(self.operator.reference)
+
+    @functools.cached_property
+    def course(self) -> race.Course:
+        """The stage's problems, by class."""
+        found, work = self.run.problems, self.operator.reference.work
+        return race.Course({p.label: float(work(p)) for p in found}, problems.classes(self.operator, found))
 
     @property
     def _micro(self) -> bool:
@@ -217,7 +224,7 @@ class Evaluator:
             if isinstance(more, Outcome):
                 return TrialResult(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
             found |= more
-            if rung is not None and not race.goes_on(rung, found, work):
+            if rung is not None and not self.course.goes_on(rung, found):
                 fell = rung
                 break
         score = Score(race.score(found, work, fell), found)
