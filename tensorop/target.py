@@ -232,12 +232,24 @@ class Target(ABC):
         """Downloads and builds what jobs and products need. Raises for the first missing piece."""
         prewarm.bring(self.platform.arch, shared=self.platform.compiler.shared_target, offline=offline)
 
-    def build(self, source: Source, work: Path, timeout_s: float) -> Artifact | Outcome:
-        """Builds a candidate's program and checks its machine code."""
-        built = building.compile_source(source, building.candidate_flags(self.platform), work=work, timeout_s=timeout_s)
-        if isinstance(built, Artifact):
-            built = object_gate.check_object(built.path) or link_candidate(built, self.platform.arch, work=work)
-        return built
+    def build(
+        self, source: Source, work: Path, timeout_s: float, lap: Callable[[str], object] = lambda step: None
+    ) -> Artifact | Outcome:
+        """Builds a candidate's program and checks its machine code.
+
+        lap: called with the name of each step when it ends
+        """
+        made = building.compile_source(source, building.candidate_flags(self.platform), work=work, timeout_s=timeout_s)
+        lap("compile")
+        if isinstance(made, Outcome):
+            return made
+        refused = object_gate.check_object(made.path)
+        lap("check")
+        if refused is not None:
+            return refused
+        program = link_candidate(made, self.platform.arch, work=work)
+        lap("link")
+        return program
 
     def measure(self, request: MeasureRequest) -> Answer:
         """Costs of the request's calls at its VLEN, or the outcome of the first failure."""

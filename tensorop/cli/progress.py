@@ -103,6 +103,8 @@ class _View:
             parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
         if isinstance(inner, SearchEnded):
             parts.append(f"{clock(inner.seconds)} taken")
+            if inner.trials and inner.seconds:
+                parts.append(f"{60 * inner.trials / inner.seconds:.0f} trials a minute")
         elif inner.left is not None:
             parts.append(f"{clock(inner.left)} left")
         best = ""

@@ -141,7 +141,7 @@ class Finished:
     trial: Trial
     outcome: Outcome
     score: Score
-    seconds: Mapping[str, float] = field(default_factory=dict)  # by pipeline stage: render, build, verify, measure
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by step: render, compile, check, link, verify, measure
     text: str = ""  # KernelText.id of its C
 
     def with_figures(self, again: Finished) -> Finished:

@@ -45,6 +45,7 @@ class Report:
     bench: Bench | None
     threads: Sequence[Bench]  # one for each number of threads
     searches: Sequence[SearchSummary]
+    steps: Sequence[str]  # of trials, in their order
     failures: Sequence[Failures]
     templates: Sequence[TemplateUse]
     choices: Sequence[Choices]
@@ -124,6 +125,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
         bench=bench,
         threads=_comparisons(folder / threads.KEPT),
         searches=found,
+        steps=list(dict.fromkeys(step for search in found for step in search.steps)),
         failures=searches.failures(ended),
         templates=searches.templates(history, ended),
         choices=chosen,

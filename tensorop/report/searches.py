@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tensorop.model.kernel import Variant
 from tensorop.model.stage_run import Group
@@ -23,7 +23,6 @@ class Run:
     seconds: float
     trials: int
     passed: int
-    seconds_by_stage: Mapping[str, float]  # stages of the pipeline
 
 
 @dataclass(frozen=True)
@@ -59,6 +58,8 @@ class SearchSummary:
     best: Tried | None
     trials: Sequence[Tried]
     bound: float | None = None  # the cost of multiply-adds at peak speed; None if unknown
+    steps: Mapping[str, float] = field(default_factory=dict)  # seconds of all trials by step; several run at once
+    a_minute: float = 0.0  # trials
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,12 @@ class TemplateUse:
 
 
 def run(history: History, ended: Sequence[Finished]) -> Run:
-    total: Counter[str] = Counter()
-    for finished in ended:
-        total.update(finished.seconds)
     return Run(
         facts=dict(history.facts),
         processes=history.sessions,
         seconds=round(history.seconds, 1),
         trials=len(ended),
         passed=sum(f.outcome.ok for f in ended),
-        seconds_by_stage={name: round(seconds, 1) for name, seconds in total.items()},
     )
 
 
@@ -117,6 +114,10 @@ def search(history: History, group: Group) -> SearchSummary:
         if better:
             best = finished, trials[-1]
     passed = Counter(len(finished.score.per_problem) for finished in ended if finished.outcome.ok)
+    steps: Counter[str] = Counter()
+    for finished in ended:
+        steps.update(finished.seconds)
+    spent = history.spent(group)
     units = sorted({samples.unit for finished in ended for samples in finished.score.per_problem.values()})
     return SearchSummary(
         stage=stage.value,
@@ -124,7 +125,9 @@ def search(history: History, group: Group) -> SearchSummary:
         round=round_,
         unit=", ".join(_COST_UNITS.get(unit, unit) for unit in units),
         cost_unit=", ".join(units),
-        seconds=round(history.spent(group), 1),
+        seconds=round(spent, 1),
+        steps={step: round(seconds, 1) for step, seconds in steps.items()},
+        a_minute=60 * len(ended) / spent if spent else 0.0,
         kinds=dict(Counter(tried.kind for tried in trials)),
         problems=dict(sorted(passed.items(), reverse=True)),
         best=best[1] if best else None,

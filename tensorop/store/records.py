@@ -99,8 +99,8 @@ def _rung_record(rung: Rung) -> list[object]:
     return [rung.problems, dict(rung.bars), rung.beyond, [list(one) for one in rung.of_class]]
 
 
-def _rung(problems: object, bars: object, beyond: object, of_class: object = ()) -> Rung:
-    found = {"problems": problems, "bars": bars, "beyond": beyond, "of_class": of_class}
+def _rung(problems: object, bars: object, beyond: object, of_class: object = None) -> Rung:
+    found = {"problems": problems, "bars": bars, "beyond": beyond, "of_class": of_class or []}
     costs = tuple((int(vlen), cost) for vlen, cost in _numbers(found, "bars").items())
     best = tuple((str(name), int(vlen), float(bar)) for name, vlen, bar in _list(found, "of_class"))
     return Rung(_whole(found, "problems"), costs, _positive(found, "beyond"), best)

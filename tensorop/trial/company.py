@@ -91,10 +91,10 @@ def prepare(evaluate: Evaluator, trials: Sequence[Trial]) -> Programs:
     programs: list[Program] = []
     for head, kernels in rendered.items():
         for several in _distinct(evaluate, kernels):
-            made = _built(evaluate, head, several)
+            made = _built(evaluate, head, several, clock)
             programs += made.programs
             failed |= made.failed
-    return Programs(programs, failed, clock.lap("build"))
+    return Programs(programs, failed, clock.seconds)
 
 
 def _distinct(evaluate: Evaluator, kernels: Sequence[tuple[Trial, str]]) -> list[list[tuple[Trial, str]]]:
@@ -115,18 +115,19 @@ def _distinct(evaluate: Evaluator, kernels: Sequence[tuple[Trial, str]]) -> list
     return parts
 
 
-def _built(evaluate: Evaluator, head: str, kernels: Sequence[tuple[Trial, str]]) -> Programs:
+def _built(evaluate: Evaluator, head: str, kernels: Sequence[tuple[Trial, str]], clock: StageClock) -> Programs:
     """The program of these kernels; after a failure a program of each."""
     operator, platform = evaluate.operator, evaluate.target.platform
     trials = [trial for trial, _ in kernels]
     each = [(trial.variant, text) for trial, text in kernels]
     source = instantiate.alone(operator, platform, head, each, ENTRIES)
-    made = evaluate.target.build(source, evaluate.work, COMPILE_TIMEOUT_S)
+    clock.lap("render")
+    made = evaluate.target.build(source, evaluate.work, COMPILE_TIMEOUT_S, clock.lap)
     if not isinstance(made, Outcome):
         return Programs([Program(trials, made.path)])
     if len(kernels) == 1:
         return Programs(failed={trials[0].key: TrialResult(made)})
-    several = [_built(evaluate, head, [one]) for one in kernels]
+    several = [_built(evaluate, head, [one], clock) for one in kernels]
     failed = {name: result for built in several for name, result in built.failed.items()}
     return Programs([program for built in several for program in built.programs], failed)
 

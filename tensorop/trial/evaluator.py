@@ -110,7 +110,7 @@ class Evaluator:
         known = self.built.get(name)
         if known is not None:
             program, text = known
-            return Prepared(program.path, clock.lap("build"), text)
+            return Prepared(program.path, clock.seconds, text)
         try:
             made = self._source(variant)
         except RenderError as error:
@@ -119,11 +119,11 @@ class Evaluator:
             return TrialResult(made, seconds=clock.lap("render"))
         source, text = made
         clock.lap("render")
-        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S)
+        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S, clock.lap)
         if isinstance(built, Outcome):
-            return TrialResult(built, seconds=clock.lap("build"))
+            return TrialResult(built, seconds=clock.seconds)
         self.built[name] = built, text
-        return Prepared(built.path, clock.lap("build"), text)
+        return Prepared(built.path, clock.seconds, text)
 
     def beyond(self, variant: Variant) -> Outcome | None:
         """The refusal of a variant that needs too much work to render or to verify; else None."""
