@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import math
 import re
@@ -26,10 +27,11 @@ from tensorop.cluster.worker import Fingerprint
 from tensorop.errors import JobError, MissingTool, TensoropError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Outcome, Trial, TrialResult
+from tensorop.model.trial import Kind, Outcome, Stage, Trial, TrialResult
 from tensorop.process import children, scratch, waiting
 from tensorop.process.stopping import StopRequest
 from tensorop.target import Target
+from tensorop.trial import company
 from tensorop.trial.trial import Limit
 
 if TYPE_CHECKING:
@@ -212,6 +214,21 @@ def _started(job: Job, count: int) -> Iterator[Callable[[], Client]]:
         yield connect
 
 
+def _units(run: StageRun, trials: Sequence[Trial], threads: int) -> list[tuple[Sequence[Trial], bool]]:
+    """The trials in their order, shipped micro-kernels in parts that share a program, and whether they are untrusted.
+
+    threads: of all workers; 0: every trial alone
+    """
+    shared = threads > 0 and run.stage is Stage.MICRO
+    size = min(company.MOST, -(-len(trials) // threads)) if shared else 1
+    found: list[tuple[Sequence[Trial], bool]] = []
+    for author, group in itertools.groupby(trials, key=lambda trial: trial.variant.template.author):
+        several, untrusted = list(group), author not in offline.AUTHORS
+        step = size if author == offline.AUTHOR else 1
+        found += [(several[at : at + step], untrusted) for at in range(0, len(several), step)]
+    return found
+
+
 class Workers:
     """The workers of one scheduler."""
 
@@ -219,6 +236,7 @@ class Workers:
         self._job, self._connect = job, connect
         self._mine = Fingerprint()
         self.batch = 0  # trials to ask for at once; set by `admit`
+        self._executes = False  # programs on its target, which several kernels can share; set by `admit`
         self._reach(0.0)
 
     def admit(self, stop: StopRequest) -> Iterator[str]:
@@ -227,6 +245,7 @@ class Workers:
         After the first admitted worker it waits at most PATIENCE_S for the others.
         """
         self._mine, untrusted = worker.fingerprint(self._job), self._job.author != offline.AUTHOR
+        self._executes = not worker.simulated(self._job)
         admitted: set[str] = set()
         until = math.inf
         while not admitted or (self._asked.keys() - self._shown.keys() and time.monotonic() < until):
@@ -252,24 +271,30 @@ class Workers:
         """The result of each trial, in the order of `trials`."""
         from distributed import KilledWorker
 
-        sent: dict[str, tuple[Future, Collection[str]]] = {}
-        ended, since, most = 0, time.monotonic(), 2 * limit.seconds + OVERDUE_S
-        left = [(trial, trial.variant.template.author not in offline.AUTHORS) for trial in trials]
+        sent: dict[str, tuple[Future, Collection[str]]] = {}  # by the key of a unit's first trial
+        left = _units(run, trials, sum(self._there.values()) if self._executes else 0)
+        largest = max(len(unit) for unit, _ in left)
+        ended, since, most = 0, time.monotonic(), 2 * largest * limit.seconds + OVERDUE_S
         while left:
-            first = left[0][0].key
+            unit, of_others = left[0]
+            first = unit[0].key
             try:
                 able = {untrusted: self._admitted(untrusted) for untrusted in {untrusted for _, untrusted in left}}
-                for trial, untrusted in left:
-                    to = able[untrusted]  # for Dask an empty list means any worker
-                    if to and (trial.key not in sent or to.isdisjoint(sent[trial.key][1])):
-                        sent[trial.key] = self._submit(to, worker.trial, self._job, run, trial, limit), to
+                for several, untrusted in left:
+                    to, key = able[untrusted], several[0].key  # for Dask an empty list means any worker
+                    if to and (key not in sent or to.isdisjoint(sent[key][1])):
+                        sent[key] = self._submit(to, worker.trials, self._job, run, several, limit), to
                 if first not in sent:
                     time.sleep(LOOK_S)
                     continue
                 measured = sent[first][0].result(timeout=LOOK_S)
             except KilledWorker as error:
+                if len(unit) > 1:  # one of them, and each is tried alone
+                    del sent[first]
+                    left = [*(([trial], of_others) for trial in unit), *left[1:]]
+                    continue
                 died = f"{error.allowed_failures + 1} workers ended during this trial; it is skipped"
-                measured = TrialResult(Outcome(Kind.CRASH, "search", died))
+                measured = [TrialResult(Outcome(Kind.CRASH, "search", died))]
             except TimeoutError:
                 if ended != (ended := sum(future.done() for future, _ in sent.values())):
                     since = time.monotonic()
@@ -281,7 +306,7 @@ class Workers:
                 sent = {}
                 continue
             left = left[1:]
-            yield measured
+            yield from measured
 
     def _without_the_hung(
         self, sent: dict[str, tuple[Future, Collection[str]]], seconds: float

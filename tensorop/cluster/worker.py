@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,7 @@ from tensorop.specs import operators, platforms
 from tensorop.target import Target
 from tensorop.trial import confinement
 from tensorop.trial.evaluator import Evaluator
-from tensorop.trial.trial import Limit, carry_out
+from tensorop.trial.trial import Limit, side_by_side
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -60,10 +60,15 @@ def fingerprint(job: Job) -> Fingerprint:
     return Fingerprint(versions, tuple(_costs(target)), () if target.simulated else confinement.missing(target))
 
 
-def trial(job: Job, run: StageRun, one: Trial, limit: Limit) -> TrialResult:
-    """Runs one trial. Raises JobError with the worker's address for faults that are not the candidate's."""
+def simulated(job: Job) -> bool:
+    """Whether the job's target executes no program."""
+    return _loaded(job)[1].simulated
+
+
+def trials(job: Job, run: StageRun, several: Sequence[Trial], limit: Limit) -> list[TrialResult]:
+    """Runs trials, in company if they can be. Raises JobError with the worker's address for faults of its own."""
     try:
-        return carry_out(_evaluator(job, run), one, limit)
+        return list(side_by_side(_evaluator(job, run), 1, several, limit))
     except (OSError, children.Cancelled) as error:
         raise JobError(f"worker {_here().address} stopped: {error or 'it is shutting down'}") from None
     except JobError as error:

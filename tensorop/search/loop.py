@@ -139,12 +139,12 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         vlen = variant.kernel.vlen
         return trial_key(variant, run, platform=platform(vlen), vlens=target.at(vlen).vlens, compiler=compiler)
 
+    evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
+    shared = any(company.takes(evaluator, arm.variant(stage, arm.space.at(0))) for arm in plan.arms)
+    batch = job.batch or max(task.crew.batch if task.crew else max(job.jobs, target.clocks), shared * company.MOST)
     if task.crew is not None:
-        batch, carry_out = task.crew.batch, partial(_by_crew, task, task.crew, run)
+        carry_out = partial(_by_crew, task, task.crew, run)
     else:
-        evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
-        at_once = [company.MOST for arm in plan.arms if company.takes(evaluator, arm.variant(stage, arm.space.at(0)))]
-        batch = job.batch or max(job.jobs, target.clocks, *at_once[:1])
         carry_out = partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}

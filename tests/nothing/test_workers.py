@@ -496,7 +496,7 @@ class Client:
         if call is papers_of:
             return Answer(self.papers[workers[0]])
         self.sent.append(set(workers))
-        return Answer(self.outcome)
+        return Answer([self.outcome] if isinstance(self.outcome, TrialResult) else self.outcome)
 
 
 def crew(client: Client, **more: Any) -> tuple[workers.Workers, list[str]]:
@@ -594,3 +594,19 @@ def test_whoever_waits_for_a_worker_is_cut_short() -> None:
             list(found(RUN, [trial("offline")], LIMIT))
     finally:
         children.allow()
+
+
+def test_shipped_micro_kernels_are_sent_in_parts_that_share_a_program() -> None:
+    def several(author: str, count: int) -> list[Trial]:
+        kernel = Kernel(KernelTemplate("gemm", "d", author, "", "d"), "f32")
+        return [Trial(f"{author}{number}", 0, Stage.MICRO, Variant(kernel)) for number in range(count)]
+
+    run = StageRun("f32", Stage.MICRO, (), Seed(0, 0))
+    trials = [*several("offline", 9), *several("model-x", 2), *several("offline", 1)]
+    parts = workers._units(run, trials, 4)
+    assert [trial for part, _ in parts for trial in part] == trials
+    assert [(len(part), untrusted) for part, untrusted in parts] == [
+        (3, False), (3, False), (3, False), (1, True), (1, True), (1, False),
+    ]  # fmt: skip
+    assert all(len(part) == 1 for part, _ in workers._units(run, trials, 0))
+    assert all(len(part) == 1 for part, _ in workers._units(replace(run, stage=Stage.BLOCKING), trials, 4))
