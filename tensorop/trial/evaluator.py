@@ -171,8 +171,10 @@ class Evaluator:
         subject = self.subject(variant, prepared.program)
         platform = self.target.platform
         tiles = {vlen: instantiate.tile(self.operator, platform, variant.kernel, vlen) for vlen in vlens}
-        # one VLEN at a time is enough here: with their blockings they are verified at every VLEN
-        cases = (grid.dealt if self._micro else grid.quick)(self.operator, self.run.dtype, tiles)
+        # A program is verified at every VLEN with its first blocking. One grid for all VLENs is enough before and after
+        # that, since outputs of measured calls are judged at every VLEN too.
+        dealt = self._micro or prepared.program in self.verified
+        cases = (grid.dealt if dealt else grid.quick)(self.operator, self.run.dtype, tiles)
         judged = self._tiles(variant, prepared.program)
         if judged.ok:
             judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
