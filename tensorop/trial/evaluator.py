@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from tensorop.author import offline
 from tensorop.errors import BoardError, SpecError
 from tensorop.measure.request import MeasureRequest
+from tensorop.measure.statistics import geomean
 from tensorop.model.call import Access, Buffer, Call, CallOutput
 from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
@@ -50,6 +52,17 @@ class Prepared:
     text: KernelText | None = None
 
 
+Costs = Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The best trial on all problems, and how to measure it again."""
+
+    costs: Costs
+    score: Score
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Builds, verifies and measures the trials of one stage. A failing candidate is an outcome, never an exception."""
@@ -65,6 +78,7 @@ class Evaluator:
     inputs: dict[str, Call] = field(default_factory=dict)  # problem -> measured call, without workspace
     call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # time limit of one verified call
     verified: set[Path] = field(default_factory=set)  # programs whose kernel's tiles passed, each alone
+    best: dict[int, _Best] = field(default_factory=dict)  # by machine, on a clock
     specialised: dict[int, Evaluator] = field(default_factory=dict)  # VLEN -> evaluator of kernels for that VLEN alone
     _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
@@ -213,9 +227,7 @@ class Evaluator:
             compute=self._formats.compute,
         )
 
-    def _score(
-        self, trial: Trial, costs: Callable[[Sequence[Problem]], Mapping[str, Samples] | Outcome], clock: StageClock
-    ) -> TrialResult:
+    def _score(self, trial: Trial, costs: Costs, clock: StageClock) -> TrialResult:
         """Measures the trial's problems, halt by halt of its race."""
         problems = self._problems(trial.variant)
         work = {p.label: float(self.operator.reference.work(p)) for p in problems}
@@ -226,11 +238,30 @@ class Evaluator:
             if isinstance(more, Outcome):
                 return TrialResult(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
             found |= more
-            if rung is not None and not self.course.goes_on(rung, found):
+            if rung is not None and not self._goes_on(rung, found, problems):
                 fell = rung
                 break
         score = Score(race.score(found, work, fell), found)
+        self._remember(costs, score, fell)
         return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
+
+    def _goes_on(self, rung: Rung, found: Mapping[str, Samples], measured: Sequence[Problem]) -> bool:
+        """Whether a trial goes on from a halt. On a clock the best trial is measured again before this one is dropped,
+        since the machine may be slower now than it was then."""
+        if self.course.goes_on(rung, found):
+            return True
+        best = self.best.get(id(self.target.runner))
+        again = best.costs(measured[: rung.problems]) if best else None
+        if best is None or again is None or isinstance(again, Outcome):
+            return False
+        slower = geomean(again[name].value / best.score.per_problem[name].value for name in again)
+        return slower > 1 and self.course.goes_on(rung, found, slower)
+
+    def _remember(self, costs: Costs, score: Score, fell: Rung | None) -> None:
+        best = self.best.get(id(self.target.runner))
+        better = best is None or (score.cost or math.inf) < (best.score.cost or math.inf)
+        if not self.target.deterministic and self.run.stage is Stage.BLOCKING and fell is None and better:
+            self.best[id(self.target.runner)] = _Best(costs, score)
 
     def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:
         found: dict[str, Samples] = {}

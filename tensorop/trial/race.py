@@ -97,12 +97,12 @@ class Course:
             made.append(Rung(count, bars, statistics.geomean(ratios), tuple((*at, bar) for at, bar in best.items())))
         return tuple(made)
 
-    def goes_on(self, rung: Rung, found: Costs) -> bool:
-        """Whether a trial with these costs is measured on further problems."""
-        if not rung.bars or any(self.cost(found, vlen) <= bar for vlen, bar in rung.bars):
+    def goes_on(self, rung: Rung, found: Costs, slower: float = 1.0) -> bool:
+        """Whether a trial with these costs is measured on further problems. slower: factor on the costs to reach"""
+        if not rung.bars or any(self.cost(found, vlen) <= slower * bar for vlen, bar in rung.bars):
             return True
         parts = self.by_class(found)
-        return any(self.cost(parts[name], vlen) <= bar for name, vlen, bar in rung.of_class if name in parts)
+        return any(self.cost(parts[name], vlen) <= slower * bar for name, vlen, bar in rung.of_class if name in parts)
 
     def _passed(self, ended: Sequence[Finished]) -> tuple[list[Costs], list[Costs]]:
         """Costs of trials that passed, and of those among them that were measured on all problems."""

@@ -106,3 +106,11 @@ def test_a_race_is_in_the_journal() -> None:
     templates = {plain.variant.template.digest: plain.variant.template}
     assert records.trial_of(records.trial_record(trial), templates) == trial
     assert "race" not in records.trial_record(plain)
+
+
+def test_a_slower_machine_lowers_the_bars() -> None:
+    first = ended([4.0, 4.0, 4.0])
+    (small, _) = COURSE.rungs([first], [first], False, VLENS)
+    late = ended([5.0]).score.per_problem
+    assert not COURSE.goes_on(small, late)
+    assert COURSE.goes_on(small, late, slower=1.3)
