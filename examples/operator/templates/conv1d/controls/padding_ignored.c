@@ -1,4 +1,4 @@
-/* fault: zeros at the beginning are taken for none
+/* fault: the padding at the beginning is ignored
  * expect: wrong-result
  */
 #include "conv1d.h"

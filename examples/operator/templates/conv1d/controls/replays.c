@@ -1,4 +1,4 @@
-/* fault: what a call left before is left again where the numbers are of the same size
+/* fault: a call returns the results of an earlier call whose numbers have the same size
  * expect: wrong-result
  */
 #include "conv1d.h"
