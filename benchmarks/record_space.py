@@ -47,8 +47,6 @@ from tensorop.trial.calls import measured_call, micro_problem
 
 PACE = clock.Pace(rounds=5, warm_ns=300_000, min_ns=300_000, max_ns=100_000_000)
 TOGETHER = {"micro": 64, "blocking": 16}  # points of one process; a run that goes on begins at such a chunk
-TILE = "{% for n in range(1, NR + 1) %}{% for v in heights %}\n{{ tile("  # where the tiles of kernel.c.j2 begin
-WHOLE = "{{ tile(1 if streamed else MV, NR, false) }}\n{%- endif -%}\n"
 OK = Outcome(Kind.OK, "measure")
 
 HEAD = """#include "call.h"
@@ -118,14 +116,7 @@ class Micro:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.built: dict[int, Artifact] = {}  # by a chunk's first point
-        target, operator = setting.target, setting.operator
-        self.space = instantiate.micro_space(target.platform, setting.template, setting.dtype)
-        whole = next(text for folder in operator.templates if (text := folder / instantiate.KERNEL).is_file())
-        begin, found, _ = whole.read_text().partition(TILE)
-        assert found, f"{whole} has no line {TILE!r}"
-        self.folder = setting.work / "templates"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / instantiate.KERNEL).write_text(begin + WHOLE)
+        self.space = instantiate.micro_space(setting.target.platform, setting.template, setting.dtype)
 
     def variant(self, index: int) -> Variant:
         return Variant(Kernel(self.setting.template, self.setting.dtype, self.space.at(index)))
@@ -145,9 +136,8 @@ class Micro:
             said[full["support"]] = None
             callables = instantiate.callables(primitives)
             arities = {name: len(spec.args) for name, spec in callables.items() if name != instantiate.LANES}
-            names["ident"] = f"k{number}"
-            folders = (self.folder, *operator.templates)
-            (text,) = render.kernel_texts(folders, template.text, instantiate.KERNEL, [names], arities)
+            names |= {"ident": f"k{number}", "full_tile": True}
+            (text,) = render.kernel_texts(operator.templates, template.text, instantiate.KERNEL, [names], arities)
             texts.append(render.expand(text, callables))
             rows, streams = template.reads["a"] == "rows", template.reads["a"] == "stream"
             mr, nr = names["mr_vectors"], names["nr"]
