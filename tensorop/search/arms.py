@@ -196,6 +196,11 @@ class TimeLimits:
         self._struck: Counter[str] = Counter()
 
     @property
+    def known(self) -> bool:
+        """Whether a trial has passed."""
+        return bool(self._passed)
+
+    @property
     def now(self) -> Limit:
         """The limit of a trial that begins now, from rendering to measuring."""
         if not self._passed:

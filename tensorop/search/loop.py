@@ -119,6 +119,7 @@ class StageSearch:
     journal: Journal
     budget: Budget
     batch: int = 1  # trials that are requested before the tuner gets the first of their costs
+    first_batch: int | None = None  # as `batch`, until a trial has passed, whose time limits the next ones
     first_s: float = FIRST_S  # time limit of a trial until one has passed
     # (trials of the same template, all trials, exempt) -> where a trial that begins now may be dropped
     race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
@@ -141,7 +142,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
 
     evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
     shared = any(company.takes(evaluator, arm.variant(stage, arm.space.at(0))) for arm in plan.arms)
-    batch = job.batch or max(task.crew.batch if task.crew else max(job.jobs, target.clocks), shared * company.MOST)
+    least = task.crew.batch if task.crew else max(job.jobs, target.clocks)
+    batch = job.batch or max(least, shared * company.MOST)
     if task.crew is not None:
         carry_out = partial(_by_crew, task, task.crew, run)
     else:
@@ -162,6 +164,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
             journal=task.journal,
             budget=task.left(plan.budget, stage),
             batch=batch,
+            first_batch=job.batch or least,
             first_s=plan.first_s * target.runner.patience,
             race=partial(course.rungs, vlens=target.vlens) if plan.race else None,
             stopped=lambda: task.stop.asked,
@@ -243,7 +246,8 @@ class _Run:
         while self._goes_on():
             if self.what.stopped():
                 return EndReason.INTERRUPTED
-            wanted = min(self.what.batch, self.clock.trials_left or self.what.batch)
+            batch_size = self.what.batch if self.limits.known else self.what.first_batch or self.what.batch
+            wanted = min(batch_size, self.clock.trials_left or batch_size)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
                 self._join(live=True)

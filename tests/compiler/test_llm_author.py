@@ -20,7 +20,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
-from tensorop.trial import trial
+from tensorop.trial import evaluator
 
 HEAD = """---
 strategy: rank-1 updates in the order they come ({what})
@@ -85,7 +85,7 @@ def model(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(trial, "CALL_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(evaluator, "CALL_TIMEOUT_S", 1.0)
     asked = model(
         text("fails to compile", DOES_NOT_COMPILE), text("repaired", GOOD),
         text("wrong", WRONG_IN_A_CORNER), text("wild", OUT_OF_BOUNDS),
