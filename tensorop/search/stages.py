@@ -52,6 +52,7 @@ def blocking(task: Task) -> Plan:
     """
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
+    kinds: set[tuple[int | str, ...]] = set()  # the first kernel of each kind is exempt from the race
     for kernel in task.shortlist.values():
         try:
             space = instantiate.blocking_space(operator, platform, kernel)
@@ -65,7 +66,9 @@ def blocking(task: Task) -> Plan:
             begun = seeds.around(prior.blocking(operator, platform, kernel, beside=True), space)
             ends = list(dict.fromkeys([*first[:2], *begun[:1]]))
             first, least = list(dict.fromkeys([*ends, *first])), len(ends)
-        arms.append(Arm(kernel, space, first, least, named))
+        kind = (kernel.template.name, *seeds.unseen(kernel.template, kernel.configuration))
+        arms.append(Arm(kernel, space, first, least, named or first[: least * (kind not in kinds)]))
+        kinds.add(kind)
     own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
     budget = task.budget(*own)
     if (
