@@ -40,6 +40,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, bad: int) -
         return text[:at] + fault + text[at:] if args[2] == trials[bad].variant else text
 
     monkeypatch.setattr(company.texts, "full_tile", faulty)
+    monkeypatch.setattr(company, "CALL_TIMEOUT_S", 3.0)  # one that hangs is waited for twice
     return trials, list(side_by_side(evaluate, 1, trials, LIMIT))
 
 
