@@ -69,37 +69,43 @@ def outcome(verdicts: Sequence[Verdict]) -> Outcome:
 def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed) -> Verdict:
     """Runs and checks each case with inputs of its own. The message has case, VLEN and seed of the first failure."""
     threads = subject.guest.threads
-    if not cases:  # an empty grid verifies nothing
-        nothing = Outcome(Kind.REFUSED, "verify", "the grid has no case, so nothing was verified")
-        return Verdict(nothing, vlen, 0, str(seed), 0.0, threads)
     worst = 0.0
     for start in range(0, len(cases), BATCH):
-        calls = _calls(reference, subject, cases, start, vlen, seed)
+        numbers = range(start, min(start + BATCH, len(cases)))
+        calls = _calls(reference, subject, cases, numbers, vlen, seed)
         replies = subject.execute([call for _, call in calls], vlen)
         verdict = _judged(reference, subject, cases, calls, replies, vlen, seed)
         worst = max(worst, verdict.worst)
         if not verdict.ok:
             return replace(verdict, worst=worst)
-    return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)
+    return Verdict(_passed(cases), vlen, len(cases), str(seed), worst, threads)
+
+
+def _passed(cases: Sequence[Case]) -> Outcome:
+    """The outcome of a grid without a failure; an empty grid verifies nothing."""
+    nothing = Outcome(Kind.REFUSED, "verify", "the grid has no case, so nothing was verified")
+    return Outcome(Kind.OK, "verify") if cases else nothing
 
 
 def check_together(
     reference: Contract, subjects: Sequence[Subject], cases: Sequence[Sequence[Case]], vlen: int, seed: Seed
 ) -> tuple[Verdict, ...]:
-    """As `check`, of several entries of one program in one process. cases: for each subject, at most BATCH."""
-    calls = [_calls(reference, one, own, 0, vlen, seed) for one, own in zip(subjects, cases, strict=True)]
+    """As `check`, of several entries of one program in one process. cases: for each subject."""
+    given = zip(subjects, cases, strict=True)
+    calls = [_calls(reference, one, own, range(len(own)), vlen, seed) for one, own in given]
     replies = execute_together(subjects, [[call for _, call in own] for own in calls], vlen)
     found = zip(subjects, cases, calls, replies, strict=True)
     return tuple(_judged(reference, *one, vlen, seed) for one in found)
 
 
-def _calls(reference: Contract, subject: Subject, cases: Sequence[Case], start: int, vlen: int, seed: Seed) -> Calls:
-    """The calls of BATCH cases from `start`."""
+def _calls(
+    reference: Contract, subject: Subject, cases: Sequence[Case], numbers: range, vlen: int, seed: Seed
+) -> Calls:
+    """The calls of the cases with these numbers."""
     path = (_INPUTS, vlen) if subject.answers is None else (_SAME_INPUTS,)
-    numbered = list(enumerate(cases))[start : start + BATCH]
-    calls = [(i, subject.call(reference, case, seed.stream(*path, i), vlen)) for i, case in numbered]
+    calls = [(i, subject.call(reference, cases[i], seed.stream(*path, i), vlen)) for i in numbers]
     if subject.answers is None:
-        calls = with_changed(cases, calls, reference, seed.stream(_AGAIN, vlen, start))
+        calls = with_changed(cases, calls, reference, seed.stream(_AGAIN, vlen, numbers.start))
     return calls
 
 
@@ -130,7 +136,7 @@ def _judged(
             failed = Outcome(found.kind, "verify", message, found.log)
             return Verdict(failed, vlen, i + 1, str(seed), worst, threads, case=case)
         before = i
-    return Verdict(Outcome(Kind.OK, "verify"), vlen, len(cases), str(seed), worst, threads)
+    return Verdict(_passed(cases), vlen, len(cases), str(seed), worst, threads)
 
 
 Calls = list[tuple[int, Call]]  # (number of the case, its call)

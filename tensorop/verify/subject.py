@@ -60,6 +60,7 @@ class Subject:
         return session.run(self.runner, self.program, asked, timeout_s=self.timeout_s, guest=guest, give_up_after=1)
 
     def requests(self, calls: Sequence[Call]) -> list[Check]:
+        """The calls of this entry, with its run-time parameters."""
         return [Check(replace(call, dims=(*call.dims, *self.more)), self.entry) for call in calls]
 
 

@@ -79,3 +79,11 @@ def test_trials_are_dealt_out_evenly(count: int, jobs: int, sizes: list[int], tm
     evaluate = drawn_kernels.evaluator("native", tmp_path)
     trials = drawn_kernels.drawn(evaluate, count, seed=3)
     assert [len(unit) for unit in company.units(evaluate, trials, jobs)] == sizes
+
+
+def test_a_kernel_without_a_case_is_not_verified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    evaluate = drawn_kernels.evaluator("native", tmp_path)
+    trials = drawn_kernels.drawn(evaluate, 2, seed=3)
+    built = company.prepare(evaluate, trials)
+    monkeypatch.setattr(company, "_full_tile", lambda *_: ())
+    assert not company.measure(evaluate, trials, built)
