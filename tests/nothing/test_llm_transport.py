@@ -1,5 +1,6 @@
 """The transport against a real HTTP server that behaves as endpoints do on bad days."""
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -360,13 +361,30 @@ def test_calls_are_written_down_and_answered_from_there(server, tmp_path):
     replay = RecordedTransport(tmp_path, None)
     assert replay.complete(REQUEST, 10) == said[0]
     assert replay.complete(REQUEST, 10) == said[2]
-    with pytest.raises(JobError, match=f"no recorded answer number 3 to the request {REQUEST.digest}"):
+    with pytest.raises(JobError, match="no recorded answer number 3 to the first question with seed 4 to model"):
         replay.complete(REQUEST, 10)
     with pytest.raises(JobError, match="no recorded answer number 1"):
         replay.complete(Request("tiny", ()), 10)
     files = sorted(tmp_path.iterdir())
-    assert [f.name for f in files] == [f"{i:03d}-{REQUEST.digest}.json" for i in (1, 2, 3)]
+    assert [f.name for f in files] == ["001.json", "002.json", "003.json"]
     assert not any(KEY in file.read_text() for file in files)
+
+
+def test_a_reply_is_found_whatever_the_prompt_says_now(tmp_path):
+    """Also in a recording of an earlier version, whose files have the digest of the whole request in their names."""
+    asked = {"model": "tiny", "messages": [{"role": "user", "text": "words of then"}], "temperature": 0.7, "seed": 4}
+    record = {"schema": 1, "digest": "5f0c", "request": {**asked, "max_tokens": 8192}, "failure": None}
+    (tmp_path / "001-5f0c.json").write_text(json.dumps({**record, "reply": {"text": "of then"}}))
+    now = Request("tiny", (Message("user", "words of now"),), seed=4)
+    assert RecordedTransport(tmp_path, None).complete(now, 10).text == "of then"
+    for other in (
+        dataclasses.replace(now, seed=5),
+        dataclasses.replace(now, trials=40),
+        dataclasses.replace(now, model="other"),
+        dataclasses.replace(now, messages=(*now.messages, Message("assistant", "no"), Message("user", "repair it"))),
+    ):
+        with pytest.raises(JobError, match="no recorded answer number 1 to .* after (0|40) trials"):
+            RecordedTransport(tmp_path, None).complete(other, 10)
 
 
 def test_a_broken_recording_is_named(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +18,20 @@ class Message:
 
 
 @dataclass(frozen=True)
+class Place:
+    """What a recorded reply is found by."""
+
+    model: str
+    seed: int
+    repair: int  # 0 for the question for a new template
+    trials: int
+
+    def __str__(self) -> str:
+        asked = f"repair {self.repair}" if self.repair else "the first question"
+        return f"{asked} with seed {self.seed} to model '{self.model}' after {self.trials} trials"
+
+
+@dataclass(frozen=True)
 class Request:
     """One question: the whole conversation so far, and how to sample the answer."""
 
@@ -27,12 +39,14 @@ class Request:
     messages: tuple[Message, ...]
     temperature: float = 0.7
     max_tokens: int = 8192
-    seed: int = 0
+    seed: int = 0  # the job's seed plus the number of the template
+    trials: int = 0  # of the search that were done when it was asked
 
     @property
-    def digest(self) -> str:
-        parts = [self.model, [[m.role, m.text] for m in self.messages], self.temperature, self.max_tokens, self.seed]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    def place(self) -> Place:
+        """Where it stands among a job's requests, whatever the words of the prompt."""
+        repair = sum(message.role == "assistant" for message in self.messages)
+        return Place(self.model, self.seed, repair, self.trials)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """Transports around another transport: limits of a run, and a recording that answers repeated calls.
 
-Each call is one JSON file without the key: `NNN-<digest of the request>.json`. A run that was killed gets the recorded
-answers when it starts again, at no cost. A recording from another machine is replayed in the same way.
+Each call is one JSON file without the key: `NNN.json`. A run that was killed gets the recorded answers when it starts
+again, at no cost. A recording from another machine is replayed in the same way. A reply is found by its place: the
+model, the seed, which grows with each template, the number of repairs, and the trials done. The words of the prompt do
+not count, so a recording outlives them. Files of earlier versions, `NNN-<digest>.json`, have no number of trials: it
+was 0.
 """
 
 from __future__ import annotations
@@ -13,14 +16,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensorop.author.llm.messages import Failure, ModelReply, Request, Transport
+from tensorop.author.llm.messages import Failure, Message, ModelReply, Place, Request, Transport
 from tensorop.errors import JobError, SpecError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files, jsontext
 from tensorop.store import durable
 
 SCHEMA = 1
-_NAME = re.compile(r"[0-9]{1,9}-.*\.json", re.DOTALL)
+_NAME = re.compile(r"([0-9]{1,9})(?:-.*)?\.json", re.DOTALL)
 _KINDS: dict[str, Any] = {
     "text": str, "model": str, "prompt_tokens": int, "completion_tokens": int, "seconds": int | float
 }  # fmt: skip
@@ -68,7 +71,7 @@ class LimitedTransport:
 class RecordedTransport:
     """A transport that answers from a folder, sends other requests to `live`, and records the answers.
 
-    The n-th request with the same content gets the n-th recorded reply. Failures are recorded, but never replayed.
+    The n-th request at the same place gets the n-th recorded reply. Failures are recorded, but never replayed.
     live None: a request that was not recorded raises JobError.
     """
 
@@ -76,35 +79,35 @@ class RecordedTransport:
         self._folder = folder
         self._live = live
         self._replies, self._number = _load(folder)
-        self._asked: Counter[str] = Counter()
+        self._asked: Counter[Place] = Counter()
 
     def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
-        known = self._replies.get(request.digest, [])
-        nth = self._asked[request.digest]
+        place = request.place
+        known = self._replies.get(place, [])
+        nth = self._asked[place]
         if nth < len(known):
-            self._asked[request.digest] += 1
+            self._asked[place] += 1
             return known[nth]
         if self._live is None:
             raise JobError(
-                f"{self._folder} has no recorded answer number {nth + 1} to the request {request.digest}",
-                hint="the prompt, the model or a result changed since the recording; record again with --author llm",
+                f"{self._folder} has no recorded answer number {nth + 1} to {place}",
+                hint="the model, the seed or an outcome differs from the recorded run; record again with --author llm",
             )
         answer = self._live.complete(request, seconds)
         if isinstance(answer, ModelReply):
-            self._replies.setdefault(request.digest, []).append(answer)
-            self._asked[request.digest] += 1
+            self._replies.setdefault(place, []).append(answer)
+            self._asked[place] += 1
         self._write(request, answer)
         return answer
 
     def _write(self, request: Request, answer: ModelReply | Failure) -> None:
         record: dict[str, Any] = {
             "schema": SCHEMA,
-            "digest": request.digest,
             "request": asdict(request),
             "reply": asdict(answer) if isinstance(answer, ModelReply) else None,
             "failure": asdict(answer) if isinstance(answer, Failure) else None,
         }
-        path = self._folder / f"{self._number:03d}-{request.digest}.json"
+        path = self._folder / f"{self._number:03d}.json"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             durable.replace(path, json.dumps(record, indent=1) + "\n")
@@ -116,22 +119,31 @@ class RecordedTransport:
         self._number += 1
 
 
-def _load(folder: Path) -> tuple[dict[str, list[ModelReply]], int]:
-    replies: dict[str, list[ModelReply]] = {}
-    paths = sorted(path for path in folder.glob("[0-9]*.json") if _NAME.fullmatch(path.name))
-    for path in paths:
+def _load(folder: Path) -> tuple[dict[Place, list[ModelReply]], int]:
+    replies: dict[Place, list[ModelReply]] = {}
+    numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
+    for path in sorted(numbers, key=lambda path: (numbers[path], path)):
         try:
             record = jsontext.loads(files.text(path, files.TEXT))
             if record["schema"] != SCHEMA:
                 raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
             if record["reply"] is not None:
-                replies.setdefault(record["digest"], []).append(_reply(record["reply"]))
+                replies.setdefault(_place(record["request"]), []).append(_reply(record["reply"]))
         except (SpecError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise JobError(
                 f"{path} is not a valid recorded call: {str(error)[:300]}",
                 hint="remove the file; the model is then asked again",
             ) from error
-    return replies, 1 + max((int(path.name.split("-")[0]) for path in paths), default=0)
+    return replies, 1 + max(numbers.values(), default=0)
+
+
+def _place(record: dict[str, Any]) -> Place:
+    """The place of a recorded request. Raises KeyError, ValueError or TypeError for a record that is none."""
+    messages = tuple(Message(**message) for message in record["messages"])
+    place = Request(record["model"], messages, seed=record["seed"], trials=record.get("trials", 0)).place
+    if not isinstance(place.model, str) or not type(place.seed) is type(place.trials) is int:
+        raise ValueError(f"request is of {place!s:.60}")
+    return place
 
 
 def _reply(record: dict[str, Any]) -> ModelReply:
