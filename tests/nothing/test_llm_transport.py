@@ -383,7 +383,7 @@ def test_a_reply_is_found_whatever_the_prompt_says_now(tmp_path):
         dataclasses.replace(now, model="other"),
         dataclasses.replace(now, messages=(*now.messages, Message("assistant", "no"), Message("user", "repair it"))),
     ):
-        with pytest.raises(JobError, match="no recorded answer number 1 to .* after (0|40) trials"):
+        with pytest.raises(JobError, match=r"no recorded answer number 1 to .* after (0|40) trials"):
             RecordedTransport(tmp_path, None).complete(other, 10)
 
 
