@@ -76,7 +76,11 @@ def main() -> None:
         "classes": problems.classes(operator, found),
         "vlens": list(target.vlens),
         "points": [
-            {"template": trial.variant.kernel.template.name, "costs": _costs(done, target.vlens)}
+            {
+                "template": trial.variant.kernel.template.name,
+                "point": dict(trial.variant.point),
+                "costs": _costs(done, target.vlens),
+            }
             for trial, done in zip(trials, results, strict=True)
             if done.outcome.ok
         ],

@@ -390,7 +390,7 @@ def left_out(operator: Operator, platform: Platform, history: History) -> list[P
 def _variants(dtype: str, history: History) -> dict[str, tuple[Variant, list[Finished]]]:
     """By id, those that passed for all VLENs, with their trials."""
     found: dict[str, tuple[Variant, list[Finished]]] = {}
-    for stage in (Stage.BLOCKING, Stage.LARGE, Stage.SMALLEST):
+    for stage in (Stage.BLOCKING, Stage.FINALISTS, Stage.SMALLEST):
         for finished in history.ended((stage, dtype, 0)):
             if finished.outcome.ok:
                 variant = finished.trial.variant

@@ -299,7 +299,7 @@ def finalists(operator: Operator, history: History, manifest: Mapping[str, Any],
     notes = [data for name, data in history.notes if name == NOTE and data["dtype"] == dtype]
     found += [tried[noted["id"]].variant for noted in notes[-1]["variants"]] if notes else []
     if not notes:  # a library whose last stage were trials
-        for stage in (Stage.LARGE, Stage.BLOCKING):
+        for stage in (Stage.FINALISTS, Stage.BLOCKING):
             of_stage = [t.variant for t in tried.values() if (t.stage, t.dtype) == (stage, dtype)]
             found += of_stage
             if of_stage:

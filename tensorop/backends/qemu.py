@@ -39,7 +39,7 @@ class Backend(Target):
         every_layout_flops=2e6,
         all_problems_flops=4e8,
         finalists_flops=4e8,
-        flops_per_s=1.2e7,
+        flops_per_s=2e7,
         compared_flops=3e8,
         probe_flops=1e7,
         random_probe_flops=2e6,

@@ -48,7 +48,7 @@ class PastTask(Task):
         return tuple(problems.of(operator, self.dtype, shape, layout) for layout in layouts for shape in shapes)
 
     @property
-    def large_problems(self) -> tuple[Problem, ...]:
+    def final_problems(self) -> tuple[Problem, ...]:
         return ()
 
 

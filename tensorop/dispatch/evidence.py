@@ -41,13 +41,14 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     """
     ended = task.tried(kernels)
     vlens, operator, budgets = task.target.vlens, task.operator, task.target.budgets
-    costs = {
-        name: {(p, vlen): objective(s, vlen) for p, s in f.score.per_problem.items() for vlen in vlens}
-        for name, f in ended.items()
-    }
+    costs = {name: selection.by_vlen(f, vlens) for name, f in ended.items()}
     shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, budgets) for shape in task.job.shapes)
     weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
-    carried = [ended[name] for name in selection.choose(costs, weights)]
+    if task.target.side_by_side:
+        names = selection.choose(costs, weights)
+    else:  # they are measured on all problems inside their library
+        names = selection.finalists(list(ended.values()), vlens, weights)
+    carried = [ended[name] for name in names]
     if not carried:
         return Winners(task.dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))
     variants = tuple(finished.trial.variant for finished in carried)
@@ -62,7 +63,7 @@ def unjudged(task: Task, variants: tuple[Variant, ...], known: CostsByVlen) -> W
 def of_trials(task: Task, of_variants: Sequence[Finished], vlen: int) -> list[CostRow]:
     """One row for each problem that a trial measured at a VLEN."""
     found = []
-    for problem in (*task.problems, *task.large_problems):
+    for problem in (*task.problems, *task.final_problems):
         samples = [trial.score.per_problem.get(problem.label) for trial in of_variants]
         if any(samples):
             found.append(CostRow(problem, tuple(None if s is None else objective(s, vlen) for s in samples)))
@@ -82,7 +83,7 @@ def specialised(task: Task, finished: Finished, vlen: int) -> Finished | None:
 def others(task: Task, variants: tuple[Variant, ...], vlen: int) -> list[Also]:
     """All other blockings that the search measured."""
     mine = {variant.id for variant in variants}
-    by_label = {p.label: p for p in (*task.problems, *task.large_problems)}
+    by_label = {p.label: p for p in (*task.problems, *task.final_problems)}
     found = []
     for name, finished in task.tried(task.shortlist).items():
         costs = {by_label[p]: objective(s, vlen) for p, s in finished.score.per_problem.items() if p in by_label}

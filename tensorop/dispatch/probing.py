@@ -157,8 +157,9 @@ def _thrown(means: Matrix, spreads: Matrix) -> tuple[Matrix, Matrix]:
 
 SIDE_BY_SIDE = Pass(
     "side-by-side",
-    0.0,
+    0.15,
     "measuring the variants against each other inside the library",
+    own_budget=True,
     wanted=lambda target: not target.side_by_side,
     measure=compare,
 )

@@ -65,7 +65,7 @@ def measure_close_variants(task: Task, library: Path, given: Winners) -> None:
         return
     assumed = task.target.assumed
     assert assumed is not None
-    of_search = {problem.label for problem in (*task.problems, *task.large_problems)}
+    of_search = {problem.label for problem in (*task.problems, *task.final_problems)}
     costs = evidence.load_costs(task, given).items()
     own = {vlen: [one for one in measured if one.problem.label in of_search] for vlen, measured in costs}
     contests = _counted(task, LibraryBench(task, library, given), own)

@@ -39,7 +39,7 @@ def plan(task: Task) -> Plan | None:
         arms.append(Arm(kernel, space, [v.blocking for v in specialisations if v.kernel.id == kernel.id]))
     share = task.share(PASS.share)
     budget = Budget(share.seconds, max(1, min(len(specialisations), share.trials or len(specialisations))))
-    return Plan(arms, task.problems, budget, only_first=True)
+    return Plan(arms, task.sketch, budget, only_first=True)
 
 
 def _in_order(task: Task, given: Winners) -> list[Variant]:

@@ -23,7 +23,7 @@ from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.search.loop import SearchEnded
 from tensorop.search.task import NEW, SHORTLISTED, Pass
-from tensorop.space.problems import for_search, within, work
+from tensorop.space.problems import for_search, sketch, within, work
 from tensorop.target import Target
 from tensorop.warm import start
 from tensorop.warm.reading import WarmSource
@@ -67,7 +67,7 @@ def forecast(
         return vlens * (len(flops) * budgets.fixed_units[each] + sum(flops) / budgets.flops_per_unit)
 
     probes = operator.probes if job.suite in operator.suites else ()
-    searched = for_search(operator, first, (*job.shapes, *probes), budgets)
+    searched = sketch(operator, for_search(operator, first, (*job.shapes, *probes), budgets), budgets)
     compared = within(operator, first, job.shapes, budgets.compared_flops)
     sizes = {
         "set-up": dtypes * len(target.verify_vlens),

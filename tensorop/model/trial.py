@@ -16,7 +16,7 @@ class Stage(StrEnum):
 
     MICRO = "micro"  # micro-kernels alone, on packed operands
     BLOCKING = "blocking"  # the best kernels with blockings, on whole problems
-    LARGE = "large"  # the best of these, on shapes too large for every trial
+    FINALISTS = "finalists"  # the best of these, on the problems that were left out of trials
     SINGLE_VLEN = "single-vlen"  # variants specialised for one VLEN
     SMALLEST = "smallest"  # kernels for the smallest problems
 

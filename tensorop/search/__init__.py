@@ -1,1 +1,1 @@
-"""The search: stages that plan trials (micro, blocking, large, smallest), and the loop that runs a plan."""
+"""The search: stages that plan trials (micro, blocking, finalists, smallest), and the loop that runs a plan."""

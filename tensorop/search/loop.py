@@ -33,6 +33,7 @@ from tensorop.trial import company, race
 from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.trial import FIRST_S, Limit, side_by_side
 
+SIDE_BY_SIDE = 3  # trials of a batch for each thread that carries out whole ones
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # the search stops when the target was unreachable so many times in a row
 
@@ -143,7 +144,9 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
     evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
     shared = any(company.takes(evaluator, arm.variant(stage, arm.space.at(0))) for arm in plan.arms)
     least = task.crew.batch if task.crew else max(job.jobs, target.clocks)
-    batch = job.batch or max(least, shared * company.MOST)
+    # whole trials side by side take different times, so each thread gets several of a batch
+    several = SIDE_BY_SIDE if plan.race and target.side_by_side and task.crew is None else 1
+    batch = job.batch or max(several * least, shared * company.MOST)
     if task.crew is not None:
         carry_out = partial(_by_crew, task, task.crew, run)
     else:

@@ -17,8 +17,6 @@ from tensorop.space import problems, seeds
 from tensorop.trial import race, selection
 from tensorop.trial.trial import FIRST_S
 
-FINALISTS = 10  # variants that are measured on large problems
-SAYS_LITTLE = 1e7  # flops; smaller problems do not predict the cost of larger ones
 CLOSE = 1.05  # direct variants within this factor of the least cost count as equal
 
 
@@ -69,7 +67,7 @@ def blocking(task: Task) -> Plan:
         kind = (kernel.template.name, *seeds.unseen(kernel.template, kernel.configuration))
         arms.append(Arm(kernel, space, first, least, named or first[: least * (kind not in kinds)]))
         kinds.add(kind)
-    own = [Stage.BLOCKING] if task.large_problems else [Stage.BLOCKING, Stage.LARGE]
+    own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
     if (
         budget.trials is not None and task.direct is not None
@@ -77,37 +75,27 @@ def blocking(task: Task) -> Plan:
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    by_label = {problem.label: problem for problem in task.problems}
+    by_label = {problem.label: problem for problem in task.sketch}
     work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
-    course = race.Course.of(work, problems.classes(operator, task.problems))
+    course = race.Course.of(work, problems.classes(operator, task.sketch))
     return Plan(arms, tuple(by_label[label] for label in course.work), budget, race=True)
 
 
-def large(task: Task) -> Plan | None:
-    """Under a model: plans the best blockings on problems that are too large for every trial."""
-    if not task.large_problems:
+def finalists(task: Task) -> Plan | None:
+    """Plans the best blockings on the problems that were left out of trials, and on larger ones."""
+    if not task.final_problems:
         return None
-    chosen = _finalists(task)
+    tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
+    chosen = [tried[name].trial.variant for name in selection.finalists(list(tried.values()), task.target.vlens)]
     arms = []
     for kernel in task.shortlist.values():
         if first := [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]:
             arms.append(Arm(kernel, instantiate.blocking_space(task.operator, task.target.platform, kernel), first))
-    share = task.budget(Stage.LARGE)
+    share = task.budget(Stage.FINALISTS)
     slowest = max((sum(f.seconds.values()) for f in task.passed(Stage.BLOCKING, task.shortlist)), default=0.0)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
     first_s = max(FIRST_S, share.seconds or 0.0, FACTOR * slowest)  # each is expected to take a tenth of the share
-    return Plan(arms, task.large_problems, budget, only_first=True, first_s=first_s)
-
-
-def _finalists(task: Task) -> list[Variant]:
-    telling = {p.label for p in task.problems if task.operator.reference.work(p) >= SAYS_LITTLE}
-    tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
-    costs = {
-        name: {(p, v): s.at(v) for p, s in f.score.per_problem.items() if p in telling for v in task.target.vlens}
-        for name, f in tried.items()
-    }
-    known = {name: of_one for name, of_one in costs.items() if of_one}
-    return [tried[name].trial.variant for name in selection.choose(known, least=FINALISTS, most=FINALISTS)]
+    return Plan(arms, task.final_problems, budget, only_first=True, first_s=first_s)
 
 
 def smallest(task: Task) -> Plan | None:
@@ -147,6 +135,6 @@ def _worst(costs: Sequence[Mapping[str, float]], number: int) -> float:
 
 
 MICRO = Pass(Stage.MICRO, 0.33, plan=micro)
-BLOCKING = Pass(Stage.BLOCKING, 0.42, plan=blocking)
-LARGE = Pass(Stage.LARGE, 0.2, plan=large)
+BLOCKING = Pass(Stage.BLOCKING, 0.37, plan=blocking)
+FINALISTS = Pass(Stage.FINALISTS, 0.25, plan=finalists)
 SMALLEST = Pass(Stage.SMALLEST, 0.05, plan=smallest)

@@ -113,9 +113,9 @@ class Task(JobContext):
         return [f for f in ended if f.outcome.ok and (arms is None or f.trial.arm in arms)]
 
     def tried(self, kernels: Container[str]) -> dict[str, Finished]:
-        """Variant id -> passed trial of a blocking of these kernels, with its results on large problems."""
+        """Variant id -> passed trial of a blocking of these kernels, with its results as a finalist."""
         ended = {f.trial.variant.id: f for f in self.passed(Stage.BLOCKING, kernels)}
-        for again in self.passed(Stage.LARGE, kernels):
+        for again in self.passed(Stage.FINALISTS, kernels):
             ended[again.trial.variant.id] = ended[again.trial.variant.id].with_figures(again)
         return ended
 
@@ -167,7 +167,7 @@ class Task(JobContext):
 
     @cached_property
     def problems(self) -> tuple[Problem, ...]:
-        """Problems of blocking trials: the job's shapes; for a suite also the operator's probes."""
+        """Problems of the search: the job's shapes; for a suite also the operator's probes."""
         job, operator, budgets = self.job, self.operator, self.target.budgets
         suite = job.suite in operator.suites
         shapes = tuple(dict.fromkeys((*job.shapes, *(operator.probes if suite else ()))))
@@ -182,12 +182,20 @@ class Task(JobContext):
         return (*found, *(problem for problem in beyond_caches if problem not in found))
 
     @cached_property
-    def large_problems(self) -> tuple[Problem, ...]:
-        """Problems that are too large for every trial; a longer budget gives more of them."""
-        if Stage.LARGE not in self.operator.stages:
+    def sketch(self) -> tuple[Problem, ...]:
+        """Problems of blocking trials. Finalists get the others: under a model in trials, on a clock in a library."""
+        later = Stage.FINALISTS in self.operator.stages or not self.target.side_by_side
+        return problems.sketch(self.operator, self.problems, self.target.budgets) if later else self.problems
+
+    @cached_property
+    def final_problems(self) -> tuple[Problem, ...]:
+        """Problems of the finalists' trials; a longer budget gives more of them."""
+        if Stage.FINALISTS not in self.operator.stages:
             return ()
-        seconds = self.budget(Stage.LARGE).seconds
-        return problems.large(self.operator, self.dtype, self.job.shapes, self.target.budgets, seconds)
+        left = [one for one in self.problems if one not in self.sketch] if self.target.side_by_side else []
+        seconds = self.budget(Stage.FINALISTS).seconds
+        each = None if seconds is None else seconds / len(self.target.vlens)
+        return problems.final(self.operator, self.dtype, left, self.job.shapes, self.target.budgets, each)
 
     @cached_property
     def small_problems(self) -> tuple[Problem, ...]:

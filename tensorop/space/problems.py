@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import TypeVar
 
 import psutil
 
@@ -15,9 +16,12 @@ from tensorop.model.operator import Operator
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
 
+T = TypeVar("T")
+
 LONGEST_S = 3600.0  # seconds; longest run of a whole problem under an emulator
 CHEAP = 40  # problems below 1/CHEAP of the budget always fit
-FINALISTS = 10  # variants that are measured on large problems
+SKETCH = 0.3  # part of the cost of all problems that a trial may take
+FEW = 12  # so few problems are all measured in each trial
 
 
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
@@ -143,43 +147,51 @@ def proxy(operator: Operator, dtype: str, shape: tuple[int, ...], budgets: Budge
 
 
 def spread(
-    shapes: tuple[tuple[int, ...], ...],
-    cost: Callable[[tuple[int, ...]], float],
+    wanted: Sequence[T],
+    cost: Callable[[T], float],
     most: float,
-    free: float = 0.0,
+    distance: Callable[[T, T], float],
+    *,
+    first: Sequence[T] = (),
     thrifty: bool = True,
-) -> tuple[tuple[int, ...], ...]:
-    """A subset of the shapes that represents all of them and costs at most `most`.
+) -> tuple[T, ...]:
+    """Members that represent all of `wanted` and cost at most `most`, in the given order.
 
-    The cheapest come first: all that cost at most `free`, while they fit. Then the shape follows that reduces most the
-    distances (on logarithmic axes) of all shapes to their nearest chosen one; `thrifty`: relative to its cost. A shape
-    that is given twice has double weight. The result has each shape once, in the given order.
+    `first` come first. Then the member follows that reduces most the distances of all to their nearest chosen one;
+    `thrifty`: relative to its cost. A member that is given twice has double weight, and is in the result once.
     """
-    wanted = tuple(dict.fromkeys(shapes))
-    if sum(map(cost, wanted)) <= most:
-        return wanted
-    chosen: list[tuple[int, ...]] = []
-    left = most
-    for shape in sorted(wanted, key=cost):
-        if not chosen or cost(shape) <= min(free, left):
-            chosen.append(shape)
-            left -= cost(shape)
-    while fitting := [shape for shape in wanted if shape not in chosen and cost(shape) <= left]:
-        far = [min(distance(shape, other) for other in chosen) for shape in shapes]
+    members = tuple(dict.fromkeys(wanted))
+    if sum(map(cost, members)) <= most:
+        return members
+    chosen = list(dict.fromkeys(first)) or [min(members, key=cost)]
+    left = most - sum(map(cost, chosen))
+    far = [min(distance(one, other) for other in chosen) for one in wanted]
+    while fitting := [one for one in members if one not in chosen and cost(one) <= left]:
 
-        def gain(new: tuple[int, ...], far: list[float] = far) -> float:
-            nearer = sum(max(0.0, d - distance(shape, new)) for shape, d in zip(shapes, far, strict=True))
+        def gain(new: T, far: list[float] = far) -> float:
+            nearer = sum(max(0.0, d - distance(one, new)) for one, d in zip(wanted, far, strict=True))
             return nearer / cost(new) if thrifty else nearer
 
         chosen.append(max(fitting, key=gain))
         left -= cost(chosen[-1])
-    return tuple(shape for shape in wanted if shape in chosen)
+        far = [min(d, distance(one, chosen[-1])) for one, d in zip(wanted, far, strict=True)]
+    return tuple(one for one in members if one in chosen)
 
 
 def distance(one: tuple[int, ...], other: tuple[int, ...]) -> float:
     """Distance of two shapes, in octaves."""
     octaves = [[math.log2(max(side, 0.5)) for side in shape] for shape in (one, other)]  # an attribute may be 0
     return math.dist(*octaves)
+
+
+def _apart(operator: Operator) -> Callable[[Problem, Problem], float]:
+    """The distance of two problems in octaves. Another layout counts as one."""
+
+    @cache
+    def place(problem: Problem) -> tuple[int, ...]:
+        return operator.shapes.of(problem.sizes)
+
+    return lambda one, other: math.hypot(distance(place(one), place(other)), one.options != other.options)
 
 
 def for_search(
@@ -191,29 +203,61 @@ def for_search(
     """
     wanted = tuple(proxy(operator, dtype, shape, budgets) for shape in shapes)
     most = budgets.all_problems_flops
-    affordable = spread(wanted, lambda shape: work(operator, dtype, shape), most, most / CHEAP)
+
+    def flops(shape: tuple[int, ...]) -> float:
+        return work(operator, dtype, shape)
+
+    cheap, left = [], most
+    for shape in sorted(dict.fromkeys(wanted), key=flops):
+        if flops(shape) <= min(most / CHEAP, left):
+            cheap.append(shape)
+            left -= flops(shape)
+    affordable = spread(wanted, flops, most, distance, first=cheap)
     cheap = [s for s in affordable if work(operator, dtype, s) <= budgets.every_layout_flops]
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
 
 
-def large(
-    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], budgets: Budgets, seconds: float | None = None
-) -> tuple[Problem, ...]:
-    """A representative subset of the shapes that are too large for the search but not for its finalists.
+def sketch(operator: Operator, found: Sequence[Problem], budgets: Budgets) -> tuple[Problem, ...]:
+    """The problems of a trial: the cheapest of each class, then some that represent the rest; all, if they are few."""
+    if len(found) <= FEW:
+        return tuple(found)
 
-    seconds: budget of the finalists; None with a trial budget
+    def cost(problem: Problem) -> float:
+        return budgets.fixed_units.get("problem", 1.0) + operator.reference.work(problem) / budgets.flops_per_unit
+
+    cheapest: dict[str, Problem] = {}
+    of_class = classes(operator, found)
+    for problem in sorted(found, key=cost):
+        cheapest.setdefault(of_class[problem.label], problem)
+    most = max(SKETCH * sum(map(cost, found)), sum(sorted(map(cost, found))[:FEW]))
+    return spread(found, cost, most, _apart(operator), first=list(cheapest.values()))
+
+
+def final(
+    operator: Operator,
+    dtype: str,
+    left: Sequence[Problem],
+    shapes: tuple[tuple[int, ...], ...],
+    budgets: Budgets,
+    seconds: float | None = None,
+) -> tuple[Problem, ...]:
+    """Problems of finalists alone: those left out of trials, and shapes that are too large for trials.
+
+    If time is short, these are some that represent all of them.
+
+    seconds: budget of the finalists at each VLEN; None with a trial budget
     """
     if not budgets.finalists_flops:
         return ()
-    most = max(budgets.finalists_flops, budgets.flops_per_s * (seconds or 0.0))
+    most = budgets.finalists_flops
     if seconds is not None and budgets.flops_per_s:
-        most = min(most, FINALISTS * budgets.flops_per_s * seconds)  # flops that one finalist computes in that time
+        most = budgets.flops_per_s * seconds
     one = max(budgets.compared_flops, most / 2)
-    found = tuple(s for s in shapes if budgets.problem_flops < work(operator, dtype, s) <= one)
-    if not found:
+    found = (s for s in shapes if budgets.problem_flops < work(operator, dtype, s) <= one)
+    every = [*left, *(of(operator, dtype, shape) for shape in found)]
+    if not every:
         return ()
     # cost does not matter: the search's own shapes predict the largest ones least
-    chosen = spread(found, lambda shape: work(operator, dtype, shape), most, thrifty=False)
-    return tuple(of(operator, dtype, shape) for shape in chosen)
+    return spread(every, operator.reference.work, most, _apart(operator), thrifty=False)

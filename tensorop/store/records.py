@@ -43,7 +43,7 @@ def trial_record(trial: Trial) -> Record:
     return {
         "key": trial.key,  # hash of everything that decides the trial's result
         "round": trial.round,  # number of the search that asked for the trial
-        "stage": trial.stage.value,  # part of the search: micro, blocking, large, single-vlen or smallest
+        "stage": trial.stage.value,  # part of the search: micro, blocking, finalists, single-vlen or smallest
         "dtype": trial.dtype,  # element type
         "template": trial.variant.template.digest,  # digest of a template in an earlier line
         "configuration": dict(trial.variant.kernel.configuration),  # values of the micro-kernel's tunables

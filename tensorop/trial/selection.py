@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from tensorop.model.trial import Finished
+from tensorop.target import objective
+
 LEAST, MOST = 4, 12  # variants in a library
+FINALISTS = 10  # variants that are measured on all problems
 # Least gain in geometric mean of a further variant. Each one is measured on every probe, and near equals are confused.
 WORTH = 0.003
 
@@ -17,6 +21,7 @@ def choose(
     costs: Mapping[str, Mapping[P, float]],
     weights: Mapping[P, float] | None = None,
     *,
+    first: Sequence[str] = (),
     least: int = LEAST,
     most: int = MOST,
 ) -> list[str]:
@@ -25,13 +30,13 @@ def choose(
     A candidate cannot serve a problem that it did not run. At least `least` variants are kept, so that the dispatch
     has a choice; ties go to the earlier candidate.
 
-    weights: weight of a problem in the mean; by default 1
+    weights: weight of a problem in the mean; by default 1; first: candidates that are chosen before the others
     """
     weights = weights or {}
     problems = sorted({problem for row in costs.values() for problem in row})
-    left = list(costs)
-    chosen: list[str] = []
-    best = dict.fromkeys(problems, math.inf)
+    left = [name for name in costs if name not in first]
+    chosen = list(first)
+    best = {p: min((costs[name].get(p, math.inf) for name in chosen), default=math.inf) for p in problems}
     while left and len(chosen) < most:
         scored = [
             (_mean({p: min(best[p], costs[c].get(p, math.inf)) for p in problems}, weights), i)
@@ -49,3 +54,23 @@ def choose(
 def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
     total = sum(weights.get(p, 1.0) * (math.log(c) if math.isfinite(c) else 1e6) for p, c in costs.items())
     return total / max(sum(weights.get(p, 1.0) for p in costs), 1.0)
+
+
+def finalists(
+    tried: Sequence[Finished], vlens: Sequence[int], weights: Mapping[tuple[str, int], float] | None = None
+) -> list[str]:
+    """The variants to measure on all problems, by their ids: the best of each template, then those that do best
+    together. Templates come first, since some are made for problems that trials leave out.
+
+    tried: trials on some of the problems; weights: as for `choose`, of a problem at a VLEN
+    """
+    costs = {f.trial.variant.id: by_vlen(f, vlens) for f in tried}
+    best_of: dict[str, str] = {}
+    for one in sorted(tried, key=lambda f: math.inf if f.score.cost is None else f.score.cost):
+        best_of.setdefault(one.trial.variant.template.name, one.trial.variant.id)
+    return choose(costs, weights, first=list(best_of.values()), least=FINALISTS, most=FINALISTS)
+
+
+def by_vlen(finished: Finished, vlens: Sequence[int]) -> dict[tuple[str, int], float]:
+    """The costs of a trial, by problem and VLEN (bits)."""
+    return {(p, v): objective(s, v) for p, s in finished.score.per_problem.items() for v in vlens}

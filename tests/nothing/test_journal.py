@@ -285,7 +285,7 @@ def test_keys_change_with_everything_a_result_depends_on(monkeypatch):
         "variant": Variant(Kernel(TEMPLATE, "f32", Point.of(mr=1))), "run": run,
         "platform": "p", "vlens": (128,), "compiler": ("cc 1", "-O3")}  # fmt: skip
     runs = [
-        replace(run, stage=Stage.LARGE),
+        replace(run, stage=Stage.FINALISTS),
         replace(run, problems=(Problem.of("op", "f32", {"m": 16}, {"beta": 0}),)),
     ]
     other = {"platform": "q", "vlens": (256,), "compiler": ("cc 1", "-O2")}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tensorop.backends.qemu import Backend
+from tensorop.model.budget import CLOCK, Budgets
+from tensorop.model.problem import Problem
 from tensorop.space import problems
 from tests.support.operators import gemm
 
@@ -17,7 +21,7 @@ SHAPES = st.lists(st.tuples(*[st.integers(1, 4096)] * 3), min_size=1, max_size=3
 
 @given(SHAPES, st.floats(0, 1e11))
 def test_chosen_shapes_fit_together_and_keep_their_order(shapes: tuple[tuple[int, ...], ...], most: float) -> None:
-    chosen = problems.spread(shapes, math.prod, most)
+    chosen = problems.spread(shapes, math.prod, most, problems.distance)
     assert chosen == tuple(shape for shape in shapes if shape in chosen)
     assert min(map(math.prod, shapes)) in map(math.prod, chosen)
     assert len(chosen) == 1 or sum(map(math.prod, chosen)) <= most
@@ -27,7 +31,7 @@ def test_chosen_shapes_fit_together_and_keep_their_order(shapes: tuple[tuple[int
 
 def test_far_shapes_go_before_near_ones() -> None:
     shapes = ((8, 8, 8), (9, 9, 9), (10, 10, 10), (64, 8, 8), (8, 64, 8))
-    assert problems.spread(shapes, lambda shape: 1, 3) == ((8, 8, 8), (64, 8, 8), (8, 64, 8))
+    assert problems.spread(shapes, lambda shape: 1, 3, problems.distance) == ((8, 8, 8), (64, 8, 8), (8, 64, 8))
 
 
 def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
@@ -42,12 +46,42 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
 def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     operator = gemm()
     full = operator.suites["full"]
-    large = [tuple(p.dims.values()) for p in problems.large(operator, "f32", full, BUDGETS)]
+    large = [tuple(p.dims.values()) for p in problems.final(operator, "f32", (), full, BUDGETS)]
     flops = [problems.work(operator, "f32", shape) for shape in large]
     assert len(large) >= 3
     assert sum(flops) <= BUDGETS.finalists_flops
     assert all(BUDGETS.problem_flops < f <= BUDGETS.compared_flops for f in flops)
-    assert not problems.large(operator, "f32", ((8, 8, 8),), BUDGETS)
+    assert not problems.final(operator, "f32", (), ((8, 8, 8),), BUDGETS)
+
+
+@pytest.mark.parametrize("budgets", [BUDGETS, CLOCK], ids=["model", "clock"])
+def test_a_trial_has_problems_of_each_class_and_layout_at_a_third_of_the_cost(budgets: Budgets) -> None:
+    operator = gemm()
+    shapes = (*operator.suites["quick"], *operator.probes)
+    whole = problems.for_search(operator, "f32", shapes, budgets)
+    sketch = problems.sketch(operator, whole, budgets)
+    assert set(sketch) < set(whole)
+    of_class = problems.classes(operator, whole)
+    assert {of_class[one.label] for one in sketch} == set(of_class.values())
+    assert {str(one.options) for one in sketch} == {str(one.options) for one in whole}
+
+    def cost(found: Sequence[Problem]) -> float:
+        each = budgets.fixed_units["problem"]
+        return sum(each + operator.reference.work(one) / budgets.flops_per_unit for one in found)
+
+    assert 0.15 < cost(sketch) / cost(whole) <= 0.36
+    few = whole[:5]
+    assert problems.sketch(operator, few, budgets) == few
+
+
+def test_finalists_get_what_trials_left_out_and_a_part_of_it_in_little_time() -> None:
+    operator = gemm()
+    whole = problems.for_search(operator, "f32", operator.suites["quick"], BUDGETS)
+    left = [one for one in whole if one not in problems.sketch(operator, whole, BUDGETS)]
+    assert set(left) <= set(problems.final(operator, "f32", left, (), BUDGETS, 60.0))
+    some = problems.final(operator, "f32", left, (), BUDGETS, 2.0)
+    assert 1 <= len(some) < len(left)
+    assert sum(map(operator.reference.work, some)) <= 2.0 * BUDGETS.flops_per_s
 
 
 @given(st.tuples(*[st.integers(1, 8192)] * 3))

@@ -25,7 +25,8 @@ def test_every_part_has_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "stages", ["[micro, blocking, lrage]", "[micro]", "[blocking, micro]", "[micro, blocking, probes, large]", "[]"]
+    "stages",
+    ["[micro, blocking, finalist]", "[micro]", "[blocking, micro]", "[micro, blocking, probes, finalists]", "[]"],
 )
 def test_an_unknown_or_misplaced_part_is_refused(tmp_path: Path, stages: str) -> None:
     folder = tmp_path / "templates" / "gemm"
@@ -34,7 +35,9 @@ def test_an_unknown_or_misplaced_part_is_refused(tmp_path: Path, stages: str) ->
     before = f"stages: [{', '.join(STAGES)}]"
     assert before in text
     (folder / "operator.yaml").write_text(text.replace(before, f"stages: {stages}"))
-    with pytest.raises(SpecError, match=r"operator\.yaml: key 'stages': expected micro, blocking and any of large, "):
+    with pytest.raises(
+        SpecError, match=r"operator\.yaml: key 'stages': expected micro, blocking and any of finalists, "
+    ):
         operators.load("gemm", (tmp_path,))
 
 
