@@ -33,6 +33,7 @@ from tensorop.model.trial import Finished, Samples, Stage
 from tensorop.render import instantiate
 from tensorop.report import drawing, roofline
 from tensorop.report.drawing import COLOUR, SERIES
+from tensorop.report.searches import random_order
 from tensorop.space import problems
 from tensorop.specs import operators, platforms
 from tensorop.store import journal
@@ -175,22 +176,6 @@ def cost_of(finished: Finished) -> float | None:
 
 
 # --- how soon it was good -----------------------------------------------------------------------------------------
-
-
-def random_order(ended: Sequence[Finished]) -> list[float | None]:
-    """After each number of trials, the best that the same trials have in random order: the expected logarithm, over
-    all orders in which one has passed by then. A tuner chose these trials, which are better than points of the whole
-    space, so a curve shows the least that the order of asking gained."""
-    ranked = sorted((f for f in ended if cost_of(f) is not None), key=lambda f: f.rank)
-    logs = np.log([f.score.cost or math.nan for f in ranked])
-    count, below = len(ended), len(ended) - 1 - np.arange(len(ranked))  # how many trials are worse than each
-    found: list[float | None] = []
-    for drawn in range(1, count + 1):
-        # the chance that each is the best of those drawn: of the first, drawn/count, of the next what is left of that
-        chances = drawn / count * np.cumprod([1.0, *(below[:-1] - drawn + 1).clip(0) / below[:-1]])[: len(logs)]
-        total = float(chances.sum())
-        found.append(float(np.exp(chances @ logs / total)) if total else None)
-    return found
 
 
 def near_best(ended: Sequence[Finished]) -> tuple[int, float] | None:

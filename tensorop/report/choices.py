@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorop.dispatch import robust
+from tensorop.dispatch import evidence, robust
 from tensorop.dispatch.tree import decide
 from tensorop.measure.statistics import geomean
+from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
@@ -18,6 +19,12 @@ from tensorop.model.winner import DtypeRecord, Tree, VariantRecord, trees_of
 from tensorop.space import problems
 from tensorop.store.history import History
 from tensorop.store.records import words
+
+
+@dataclass(frozen=True)
+class _Cost:
+    variant: Variant
+    cost: float
 
 
 class JudgedVariant(VariantRecord):
@@ -90,14 +97,15 @@ def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: Hist
         variants = [_judged(variant, passed) for variant in winners["variants"]]
         trials = [
             finished
-            for stage in (Stage.BLOCKING, Stage.SINGLE_VLEN, Stage.SMALLEST)
+            for stage in (Stage.BLOCKING, Stage.FINALISTS, Stage.SINGLE_VLEN, Stage.SMALLEST)
             for finished in history.ended((stage, dtype, 0))
             if finished.outcome.ok
         ]
         asked = [problems.of(operator, dtype, s, layout) for s in shapes for layout in range(len(operator.layouts))]
         for tree in trees_of(winners):
+            costs = _costs(trials, tree.vlen) | _inside(operator, dtype, history, trials, tree.vlen)
             chosen = ((problem, variant_of(operator, problem, tree, winners)) for problem in asked)
-            rows = [_served(problem, number, variants[number], tree.vlen, trials) for problem, number in chosen]
+            rows = [_served(problem, number, variants[number], costs) for problem, number in chosen]
             served = [row for row in rows if row is not None]
             out.append(Choices(dtype, tree.vlen or None, tree.regret, variants, served, won(served)))
     return out
@@ -164,20 +172,44 @@ def variant_of(operator: Operator, problem: Problem, tree: Tree, winners: DtypeR
     return decide(tree.root, problems.features(operator, problem))
 
 
+def _costs(trials: Sequence[Finished], vlen: int) -> dict[str, list[_Cost]]:
+    """The costs of trials at a VLEN, by problem."""
+    found: dict[str, list[_Cost]] = defaultdict(list)
+    for finished in trials:
+        if finished.trial.variant.kernel.vlen in (0, vlen):
+            for label, samples in finished.score.per_problem.items():
+                found[label].append(_Cost(finished.trial.variant, samples.at(vlen)))
+    return found
+
+
+def _inside(
+    operator: Operator, dtype: str, history: History, trials: Sequence[Finished], vlen: int
+) -> dict[str, list[_Cost]]:
+    """The costs inside the library at a VLEN, by problem. They compare better than those of trials."""
+    known = {finished.trial.variant.id: finished.trial.variant for finished in trials}
+    found: dict[str, list[_Cost]] = defaultdict(list)
+    for name, data in history.notes:
+        if name != evidence.NOTE or data["dtype"] != dtype:
+            continue
+        variants = [known.get(variant["id"]) for variant in data["variants"]]
+        for row in data["rows"]:
+            label = operator.reference.problem(dtype, row["dims"], row["options"]).label
+            each = zip(variants, row["costs"], strict=True) if vlen in (0, row["vlen"]) else ()
+            found[label] += [_Cost(variant, cost) for variant, cost in each if variant and cost is not None]
+    return {label: costs for label, costs in found.items() if costs}
+
+
 def _served(
-    problem: Problem, number: int, variant: VariantRecord, vlen: int, trials: Sequence[Finished]
+    problem: Problem, number: int, variant: VariantRecord, costs: Mapping[str, Sequence[_Cost]]
 ) -> ServedProblem | None:
     """A problem's costs; None if it was not measured."""
     by_template: dict[str, float] = {}
     own = math.inf
-    for finished in trials:
-        samples = finished.score.per_problem.get(problem.label)
-        if samples is None or finished.trial.variant.kernel.vlen not in (0, vlen):
-            continue
-        template, cost = finished.trial.variant.template.name, samples.at(vlen)
-        by_template[template] = min(cost, by_template.get(template, cost))
-        if template == variant["template"] and dict(finished.trial.variant.point) == variant["point"]:
-            own = min(own, cost)
+    for one in costs.get(problem.label, ()):
+        template = one.variant.template.name
+        by_template[template] = min(one.cost, by_template.get(template, one.cost))
+        if template == variant["template"] and dict(one.variant.point) == variant["point"]:
+            own = min(own, one.cost)
     if not by_template:
         return None
     best = min(by_template, key=by_template.__getitem__)

@@ -51,6 +51,8 @@ def ratios(bench: Bench, dtype: str) -> str:
 def convergence(searches: Sequence[SearchSummary], colours: Mapping[str, str]) -> str:
     """Each trial's cost and the best so far, for searches with two passed trials or more. Ticks below are failures.
 
+    The dotted line is the best so far that the same trials have in random order, on average.
+
     colours: names of the page's colours, by template
     """
     shown = [s for s in searches if sum(t.cost is not None for t in s.trials) > 1]
@@ -77,6 +79,8 @@ def _one_search(axes: Axes, search: SearchSummary, colours: Mapping[str, str]) -
     best = [(i, t.best) for i, t in enumerate(trials, 1) if t.best is not None]
     x, y = zip(*best, strict=True)
     axes.step(x, y, where="post", color=COLOUR["ink"], linewidth=1.3)
+    by_chance = [(i, cost) for i, cost in enumerate(search.random_order, 1) if cost is not None]
+    axes.plot([i for i, _ in by_chance], [cost for _, cost in by_chance], ":", color=COLOUR["muted"], linewidth=1.3)
     failed = [i for i, t in enumerate(trials, 1) if t.cost is None]
     if failed:
         axes.plot(

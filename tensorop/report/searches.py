@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from tensorop.model.kernel import Variant
 from tensorop.model.stage_run import Group
@@ -60,6 +63,7 @@ class SearchSummary:
     bound: float | None = None  # the cost of multiply-adds at peak speed; None if unknown
     steps: Mapping[str, float] = field(default_factory=dict)  # seconds of all trials by step; several run at once
     a_minute: float = 0.0  # trials
+    random_order: Sequence[float | None] = ()  # the best so far after each trial, if these trials came in random order
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,26 @@ def search(history: History, group: Group) -> SearchSummary:
         problems=dict(sorted(passed.items(), reverse=True)),
         best=best[1] if best else None,
         trials=trials,
+        random_order=random_order(ended),
     )
+
+
+def random_order(ended: Sequence[Finished]) -> list[float | None]:
+    """After each number of trials, the best that the same trials have in random order.
+
+    It is the expected logarithm, over all orders in which one has passed by then. A tuner chose these trials, which are
+    better than points of the whole space, so a curve shows the least that the order of asking gained.
+    """
+    ranked = sorted((f for f in ended if f.outcome.ok and f.score.cost is not None), key=lambda f: f.rank)
+    logs = np.log([f.score.cost or math.nan for f in ranked])
+    count, below = len(ended), len(ended) - 1 - np.arange(len(ranked))  # how many trials are worse than each
+    found: list[float | None] = []
+    for drawn in range(1, count + 1):
+        # the chance that each is the best of those drawn: of the first, drawn/count, of the next what is left of that
+        chances = drawn / count * np.cumprod([1.0, *(below[:-1] - drawn + 1).clip(0) / below[:-1]])[: len(logs)]
+        total = float(chances.sum())
+        found.append(float(np.exp(chances @ logs / total)) if total else None)
+    return found
 
 
 def _of(variant: Variant) -> tuple[str, str, str, dict[str, int | str], int]:

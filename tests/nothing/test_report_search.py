@@ -10,10 +10,16 @@ from typing import Any
 import pytest
 
 from tensorop.commands import report
+from tensorop.dispatch import evidence
 from tensorop.measure import statistics
 from tensorop.model.bench import Bench
+from tensorop.model.operator import Operator
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Stage
 from tensorop.report import choices, roofline
-from tensorop.specs import platforms
+from tensorop.space import problems
+from tensorop.specs import operators, platforms
+from tensorop.store import journal
 
 RECORDED = Path(__file__).parents[1] / "data" / "raced"  # rvv, three VLENs, blockings that raced, four templates
 
@@ -48,6 +54,39 @@ def test_a_recorded_search_tells_its_figures(told: tuple[dict[str, Any], str]) -
     blocking = searches["blocking"]
     assert f"{100 * blocking['bound'] / blocking['best']['cost']:.0f} %" in text
     assert record["absent"].keys() <= {"bench"}
+
+
+def test_the_same_trials_in_random_order_end_at_the_best(told: tuple[dict[str, Any], str]) -> None:
+    for search in told[0]["searches"]:
+        curve = [cost for cost in search["random_order"] if cost is not None]
+        assert len(search["random_order"]) == len(search["trials"])
+        assert curve == sorted(curve, reverse=True)
+        assert curve[-1] == pytest.approx(search["best"]["cost"])
+
+
+def test_costs_inside_the_library_are_taken_before_those_of_trials() -> None:
+    history, operator = journal.read(RECORDED), operators.load("gemm")
+    manifest = json.loads((RECORDED / "share" / "tensorop" / "manifest.json").read_text())
+    winners = manifest["operators"]["gemm"]["dtypes"]
+    before = next(one for one in choices.choices(operator, winners, history) if one.problems)
+    served = next(one for one in before.problems if one.cost)
+    point = before.variants[served.variant]["point"]
+    whole = set(Stage) - {Stage.MICRO}
+    tried = (f.trial.variant for stage in whole for f in history.ended((stage, before.dtype, 0)))
+    variant = next(one for one in tried if (one.template.name, dict(one.point)) == (served.template, point))
+    problem = next(p for p in _all(operator, before.dtype) if p.label == served.problem)
+    row = {"vlen": before.vlen, "dims": problem.sizes, "options": dict(problem.options), "costs": [12.5]}
+    found = {"dtype": before.dtype, "variants": [{"id": variant.id, "specialisations": []}], "rows": [row]}
+    history.notes.append((evidence.NOTE, found))
+    after = next(one for one in choices.choices(operator, winners, history) if one.vlen == before.vlen)
+    (again,) = [one for one in after.problems if one.problem == served.problem]
+    assert again.cost == 12.5 != served.cost
+    assert again.cost_by_template == {served.template: 12.5}
+
+
+def _all(operator: Operator, dtype: str) -> list[Problem]:
+    shapes = (*operator.suites["quick"], *operator.suites["tiny"])
+    return [problems.of(operator, dtype, s, n) for s in shapes for n in range(len(operator.layouts))]
 
 
 def test_what_each_template_won_adds_up(told: tuple[dict[str, Any], str]) -> None:

@@ -18,6 +18,7 @@ from tensorop.measure import statistics
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
+from tensorop.report import searches
 from tensorop.specs import operators, platforms
 from tensorop.store import journal
 
@@ -46,7 +47,7 @@ def found() -> dict[Stage, search_plots.Search]:
 
 @pytest.mark.parametrize("costs", [[4.0, 2.0, 3.0, 1.0], [5.0, None, 2.0, None, 3.0], [1.0], [None, None], [None, 7.0]])
 def test_random_order_is_the_mean_over_all_orders(costs: list[float | None]) -> None:
-    found = search_plots.random_order(ended(costs))
+    found = searches.random_order(ended(costs))
     for drawn in range(1, len(costs) + 1):
         bests = [min(filter(None, order[:drawn]), default=None) for order in itertools.permutations(costs)]
         logs = [math.log(best) for best in bests if best is not None]
@@ -56,8 +57,8 @@ def test_random_order_is_the_mean_over_all_orders(costs: list[float | None]) -> 
 
 def test_random_order_ranks_as_the_search_does() -> None:
     """A cost that one problem says is not better than a cost that two say."""
-    assert search_plots.random_order(ended([1.0, 5.0], [1, 2]))[-1] == pytest.approx(5.0)
-    assert search_plots.random_order(ended([1.0, 5.0], [1, 1]))[-1] == pytest.approx(1.0)
+    assert searches.random_order(ended([1.0, 5.0], [1, 2]))[-1] == pytest.approx(5.0)
+    assert searches.random_order(ended([1.0, 5.0], [1, 1]))[-1] == pytest.approx(1.0)
 
 
 def test_how_soon_it_was_near_its_best() -> None:
@@ -93,8 +94,8 @@ def test_a_recorded_search_is_told(found: dict[Stage, search_plots.Search]) -> N
     assert {stage.value for stage in found} == {"micro", "blocking", "single-vlen", "smallest"}
     micro, blocking = found[Stage.MICRO], found[Stage.BLOCKING]
     passed = [cost for trial in micro.trials if (cost := search_plots.cost_of(trial))]
-    assert micro.costs()[-1] == min(passed) == pytest.approx(search_plots.random_order(micro.trials)[-1])
-    assert search_plots.random_order(micro.trials)[0] == pytest.approx(statistics.geomean(passed))
+    assert micro.costs()[-1] == min(passed) == pytest.approx(searches.random_order(micro.trials)[-1])
+    assert searches.random_order(micro.trials)[0] == pytest.approx(statistics.geomean(passed))
     assert micro.bound is not None
     assert micro.bound <= min(passed)
     assert found[Stage.SINGLE_VLEN].bound is None
