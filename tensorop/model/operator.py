@@ -80,6 +80,7 @@ class Operator:
     baselines: Mapping[str, str]  # its own baselines on top of a library: name -> interface that the library must have
     reference: Contract  # the operator's own code
     uses: tuple[Path, ...] = ()  # folders of operators whose files it uses if it has none of the name
+    kernels_of: Operator | None = None  # the operator of these folders, on whose terms shipped kernels are tried alone
     # name -> file of templates from `uses` and plug-in folders; they replace its own
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()  # names for templates in addition to their tunables: sizes of the rendered tile

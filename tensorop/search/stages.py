@@ -134,7 +134,7 @@ def _worst(costs: Sequence[Mapping[str, float]], number: int) -> float:
     return max((cost / min(other.get(p, cost) for other in costs) for p, cost in own.items()), default=1.0)
 
 
-MICRO = Pass(Stage.MICRO, 0.33, plan=micro)
-BLOCKING = Pass(Stage.BLOCKING, 0.37, plan=blocking)
-FINALISTS = Pass(Stage.FINALISTS, 0.25, plan=finalists)
-SMALLEST = Pass(Stage.SMALLEST, 0.05, plan=smallest)
+MICRO = Pass(Stage.MICRO, 0.30, plan=micro)
+BLOCKING = Pass(Stage.BLOCKING, 0.35, plan=blocking)
+FINALISTS = Pass(Stage.FINALISTS, 0.23, plan=finalists)
+SMALLEST = Pass(Stage.SMALLEST, 0.12, plan=smallest)

@@ -244,6 +244,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         "reference": reference,
         "added": {**_shared(path, spec, used), **_added(name, plugins)},
         "uses": used,
+        "kernels_of": load(spec.uses, plugins) if spec.uses else None,
     }
     return Operator(**{**yamlfile.shared(spec, Operator), **made})
 

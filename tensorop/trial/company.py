@@ -53,8 +53,15 @@ class Programs:
     seconds: Mapping[str, float] = field(default_factory=dict)  # by step, of all trials together
 
 
+def _alone(evaluate: Evaluator) -> Evaluator:
+    """The evaluator of kernels alone, on the terms of the operator that they are made for."""
+    made_for = evaluate.operator.kernels_of
+    return evaluate if made_for is None else replace(evaluate, operator=made_for)
+
+
 def takes(evaluate: Evaluator, variant: Variant) -> bool:
     """Whether a trial can share a program: a shipped micro-kernel alone, with a grid for its full tile."""
+    evaluate = _alone(evaluate)
     kernel, target = variant.kernel, evaluate.target
     if target.simulated or evaluate.run.stage is not Stage.MICRO or kernel.vlen:
         return False
@@ -71,6 +78,7 @@ def units(evaluate: Evaluator, trials: Sequence[Trial], jobs: int) -> list[Unit]
 
 def prepare(evaluate: Evaluator, trials: Sequence[Trial]) -> Programs:
     """Renders, builds and checks the trials' programs. Called from several threads at once."""
+    evaluate = _alone(evaluate)
     clock = StageClock()
     failed: dict[str, TrialResult] = {}
     rendered: dict[str, list[tuple[Trial, str]]] = {}  # head of a program -> its kernels
@@ -137,6 +145,7 @@ def measure(evaluate: Evaluator, trials: Sequence[Trial], built: Programs) -> di
 
     A trial that failed in company with others has no result. An unreachable board gives LOST.
     """
+    evaluate = _alone(evaluate)
     clock = StageClock(built.seconds)
     found = dict(built.failed)
     try:

@@ -11,9 +11,14 @@ from tensorop.trial.trial import carry_out, side_by_side
 from tests.support import drawn_kernels
 
 
-@pytest.mark.parametrize(("platform", "dtype"), [("spacemit-k1", "f32"), ("cortex-a53", "f64"), ("rvv", "f32")])
-def test_cycles_are_equal_alone_in_company_and_in_any_order(platform: str, dtype: str, tmp_path: Path) -> None:
-    evaluate = drawn_kernels.evaluator(platform, tmp_path, dtype)
+@pytest.mark.parametrize(
+    ("operator", "platform", "dtype"),
+    [("gemm", "spacemit-k1", "f32"), ("gemm", "cortex-a53", "f64"), ("gemm", "rvv", "f32"), ("conv2d", "rvv", "f32")],
+)
+def test_cycles_are_equal_alone_in_company_and_in_any_order(
+    operator: str, platform: str, dtype: str, tmp_path: Path
+) -> None:
+    evaluate = drawn_kernels.evaluator(platform, tmp_path, dtype, operator)
     trials = drawn_kernels.drawn(evaluate, 8, seed=7)
     together = list(side_by_side(evaluate, 1, trials, PATIENT))
     assert all(result.outcome.ok for result in together), together

@@ -1,4 +1,4 @@
-"""Drawn micro-kernels of gemm's shipped templates."""
+"""Drawn micro-kernels of an operator's shipped templates."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
-from tensorop.specs import platforms
+from tensorop.specs import operators, platforms
 from tensorop.trial.evaluator import Evaluator
-from tests.support.operators import gemm
 
 
-def evaluator(platform: str, work: Path, dtype: str = "f32") -> Evaluator:
+def evaluator(platform: str, work: Path, dtype: str = "f32", operator: str = "gemm") -> Evaluator:
     """Of micro-kernels alone."""
-    return Evaluator(gemm(), reach(platforms.load(platform)), StageRun(dtype, Stage.MICRO, (), Seed.draw(1)), work)
+    target, run = reach(platforms.load(platform)), StageRun(dtype, Stage.MICRO, (), Seed.draw(1))
+    return Evaluator(operators.load(operator), target, run, work)
 
 
 def drawn(evaluate: Evaluator, count: int, seed: int) -> list[Trial]:
     """Trials of `count` different kernels of all templates, in any order; the key of each is its number."""
     operator, platform, dtype = evaluate.operator, evaluate.target.platform, evaluate.run.dtype
     rng, found = random.Random(seed), []
-    for template in offline.templates(operator.folder, operator.name):
+    for template in offline.templates(operator.folder, operator.name, operator.added):
         if instantiate.missing_primitives(platform, template, dtype):
             continue
         points = instantiate.micro_space(platform, template, dtype).sample(rng, count)
