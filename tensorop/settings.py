@@ -19,6 +19,11 @@ VARIABLES = {
     "TENSOROP_PLUGINS": ("Plug-in folders in addition to `--plugins`, separated by `:`.", "none"),
     "TENSOROP_OFFLINE": ("`1`: download nothing; use the cache only. The same as `--offline`.", "`0`"),
     "TENSOROP_LLM_MODEL": ("Name of the model that `--author llm` asks.", "none; `--author llm` needs it"),
+    "TENSOROP_LLM_PROMPT_TOKENS": (
+        "Most tokens of a question for a new template, estimated at four characters each; its least important sections "
+        "are left out above.",
+        "`16000`",
+    ),
     "OPENAI_API_KEY": ("Key for the endpoint of `--author llm`.", "none; a server of your own may need none"),
     "OPENAI_BASE_URL": (
         "Address of an OpenAI-compatible server, for example `http://localhost:8000/v1`.",
@@ -56,6 +61,7 @@ class Settings:
     llm_api_key: str | None
     llm_base_url: str | None
     llm_model: str | None
+    llm_prompt_tokens: str | None = None
     client: Mapping[str, str] = field(default_factory=dict)  # variables that the endpoint's client reads
 
 
@@ -70,6 +76,7 @@ def read() -> Settings:
         llm_api_key=env.get("OPENAI_API_KEY"),
         llm_base_url=env.get("OPENAI_BASE_URL"),
         llm_model=env.get("TENSOROP_LLM_MODEL"),
+        llm_prompt_tokens=env.get("TENSOROP_LLM_PROMPT_TOKENS"),
         client={**{name: env[name] for name in CLIENT if env.get(name)}, **_proxies(env)},
     )
 

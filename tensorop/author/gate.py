@@ -52,7 +52,7 @@ _EXPRESSIONS = (
     nodes.Compare, nodes.Operand, nodes.Add, nodes.Sub, nodes.Mul, nodes.FloorDiv, nodes.Mod, nodes.And, nodes.Or,
     nodes.Not, nodes.Neg, nodes.Pos,
 )  # fmt: skip
-_FILTERS = frozenset((
+FILTERS = frozenset((
     "abs", "first", "int", "join", "last", "length", "list", "lower", "max", "min", "reverse", "round", "sort",
     "string", "sum", "trim", "unique", "upper",
 ))  # fmt: skip
@@ -104,8 +104,8 @@ def _template_complaints(tree: nodes.Template) -> Iterator[str]:
                 yield f"{line}'{attr}' is not for templates to read"
             case nodes.Name(name=name) if name in _HIDDEN or name.startswith("_"):
                 yield f"{line}'{name}' is not for templates to use"
-            case nodes.Filter(name=name) if name not in _FILTERS:
-                yield f"{line}the filter '{name}' is not allowed (allowed: {', '.join(sorted(_FILTERS))})"
+            case nodes.Filter(name=name) if name not in FILTERS:
+                yield f"{line}the filter '{name}' is not allowed (allowed: {', '.join(sorted(FILTERS))})"
             case _ if not isinstance(node, _STATEMENTS + _EXPRESSIONS):
                 yield f"{line}'{type(node).__name__.lower()}' is not allowed in a template"
 

@@ -1,4 +1,4 @@
-"""`bench`, `judge`, `verify`, `inspect`, `explain`, `report`, `doctor`: of libraries, kernel files or this machine."""
+"""`bench`, `judge`, `verify`, `inspect`, `explain`, `report`, `doctor`, `prompt`: of libraries, kernels, machines."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tensorop.cli.command import (
 )
 from tensorop.cli.explain_command import explain
 from tensorop.cli.judge_command import judge
+from tensorop.cli.prompt_command import prompt
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
 from tensorop.commands import doctor as doctoring
@@ -371,4 +372,4 @@ def doctor(platform: _ToBring = None, runner: Runner = None, plugins: Plugins = 
     screen.answer(format_, health.to_json(), lambda: tables.show_health(health), ok=health.ok)
 
 
-COMMANDS = (bench, judge, verify, inspect, explain, report, doctor)
+COMMANDS = (bench, judge, verify, inspect, explain, report, doctor, prompt)

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from tensorop import settings
 from tensorop.author import offline, parse
-from tensorop.author.llm.prompt import Brief
+from tensorop.author.llm.prompt import token_limit
 from tensorop.author.llm.rounds import LlmAuthor, live, replay
 from tensorop.author.llm.transcript import AuthorLimits
-from tensorop.commands import operator_read
-from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.commands import prompt
+from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -32,7 +32,6 @@ from tensorop.model.operator import Operator
 from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Revise
 from tensorop.settings import Settings
@@ -102,16 +101,7 @@ class JobAuthor:
 
     def _model(self) -> LlmAuthor:
         job, operator, platform = self.job, self.operator, self.target.platform
-        dtype = job.dtypes[0]
-        brief = Brief(
-            operator=operator.name,
-            description=operator.description,
-            folder=operator.folder,
-            platform=platform,
-            primitives=platform.primitives_of(dtype),
-            facts=instantiate.facts(platform, dtype, {}),
-            example=offline.example(operator.folder),
-        )
+        brief = prompt.brief(operator, platform, job.dtypes, job.shapes)
         environment = _environment(job)
         if job.author == "replay":
             return replay(brief, self.work / "llm", environment.llm_model or "recorded", seed=job.seed)
@@ -150,16 +140,14 @@ def require_author(job: Job, operator: Operator, journal: Journal | None = None)
     journal: of a resumed run; if it has the author's templates, no author is needed
     """
     if job.author != Job.author and (journal is None or not _kept(journal)):
-        if lacking := operator_read.prompts(operator):
-            raise UsageError(
-                f"--author {job.author} needs prompts of the operator, and {lacking[0]} is missing",
-                hint="add the prompts (CONTRIBUTING.md, An operator), or remove --author",
-            )
+        prompt.require_prompts(operator, f"--author {job.author}")
         if job.author == "replay":
             return  # needs no endpoint
         from tensorop.author.llm.transport import endpoint  # here, since the client's import is slow
 
-        endpoint(_environment(job))
+        environment = _environment(job)
+        endpoint(environment)
+        token_limit(environment)
 
 
 def _environment(job: Job) -> Settings:

@@ -10,9 +10,10 @@ from werkzeug import Response
 
 from tensorop.author import gate, offline, parse
 from tensorop.author.llm import prompt, reading
-from tensorop.author.llm.prompt import Brief, Lessons
+from tensorop.author.llm.prompt import Lessons
 from tensorop.author.llm.rounds import live, replay
 from tensorop.author.llm.transcript import AuthorLimits
+from tensorop.commands import prompt as asking
 from tensorop.errors import JobError, UsageError
 from tensorop.job import authoring
 from tensorop.model.job import Job
@@ -40,9 +41,8 @@ def with_body(line):
 
 @pytest.fixture(scope="module")
 def brief():
-    primitives = PLATFORM.primitives_of("f32")
-    facts = instantiate.facts(PLATFORM, "f32", {})
-    return Brief("gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, primitives, facts, EXAMPLE)
+    made = asking.brief(OPERATOR, PLATFORM, ("f32",), OPERATOR.suites["quick"])
+    return dataclasses.replace(made, example=EXAMPLE)
 
 
 def test_the_prompts_example_obeys_the_prompts_rules(brief):

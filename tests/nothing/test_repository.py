@@ -43,6 +43,7 @@ MAY_NAME = {
     "tensorop/cli/explain_command.py": {"gemm", "rvv"},
     "tensorop/cli/judge_command.py": {"gemm", "rvv"},
     "tensorop/cli/main.py": {"gemm", "rvv"},
+    "tensorop/cli/prompt_command.py": {"gemm", "rvv"},
     "tensorop/provision/baseline.py": {"avx2", "avx512"},
 }
 

@@ -18,7 +18,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Place:
+class ReplyPlace:
     """What a recorded reply is found by."""
 
     model: str
@@ -43,10 +43,10 @@ class Request:
     trials: int = 0  # of the search that were done when it was asked
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ReplyPlace:
         """Where it stands among a job's requests, whatever the words of the prompt."""
         repair = sum(message.role == "assistant" for message in self.messages)
-        return Place(self.model, self.seed, repair, self.trials)
+        return ReplyPlace(self.model, self.seed, repair, self.trials)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,12 @@
-"""Makes prompts: the operator's contract, the platform's primitives and facts, an example, and earlier failures.
+"""Makes prompts: the operator's contract, the platform's primitives and facts, rules, hints, an example, and failures.
 
 The prose is in the operator's folder, `templates/<op>/prompts/{system,template,repair}.md.j2`, with the example
-`example.c.j2`; this module fills it in. The same brief gives the same messages.
+`example.c.j2` and `hints/*.md.j2`. Those files may include the pages of `author/llm/prompts/`, which serve every
+operator. This module fills them in. The same brief gives the same messages.
+
+A line `<!-- priority 3 -->` begins a section, up to the next such line; `<!-- priority 4 if in_order -->` begins one
+that only platforms with this fact get. A prompt that has more tokens than the limit loses sections: the largest
+priority first, then the last. Priority 1 always stays.
 """
 
 from __future__ import annotations
@@ -13,32 +18,47 @@ from pathlib import Path
 
 import jinja2
 
+from tensorop.author import rules
+from tensorop.author.llm import machine
 from tensorop.author.llm.messages import Message
-from tensorop.errors import SpecError
+from tensorop.errors import SpecError, UsageError
+from tensorop.model import expression
+from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.primitive import Primitives
+from tensorop.model.point import Value
+from tensorop.model.primitive import ARGUMENTS, Primitives
 from tensorop.model.trial import Kind, Outcome
+from tensorop.settings import Settings
+from tensorop.specs import files
 
 LOG_TAIL = 4096
 MAX_FAILURES = 5
 MAX_DIAGNOSTICS = 12
 MAX_DIAGNOSTIC = 300  # characters of one diagnostic
+MAX_TOKENS = 16_000  # of the question for a new template
+MIN_TOKENS = 1_000
 
 _DIAGNOSTIC = re.compile(r"^(?:.*?[:\s])?(?:fatal )?(error|warning|note): (.*)$", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w.)\]])(?:~|\.{1,2})?/[\w.+~-]+(?:/[\w.+~-]+)*/?|\b[A-Za-z]:\\\\\S+")
+_SECTION = re.compile(r"^<!-- priority ([1-9])(?: if (.+?))? -->\n", re.MULTILINE)
+_NAME = re.compile(r"\b(?!(?:and|or|not|in|min|max)\b)[a-z_]\w*")  # in a section's condition
+_PAGES = Path(__file__).parent / "prompts"  # for all operators
 _SEED = re.compile(r",? ?\bseed -?\d+:[0-9a-f]{32}\b")
 
 
 @dataclass(frozen=True)
 class Brief:
-    """Everything that a prompt is made of."""
+    """Everything that a prompt is made of. Mappings are of the first dtype."""
 
-    operator: str
-    description: str
-    folder: Path  # of the operator
+    operator: Operator
     platform: Platform
     primitives: Primitives
-    facts: Mapping[str, int | str]  # names that constraints may use
+    dtypes: tuple[str, ...]
+    shapes: tuple[str, ...]  # in the operator's notation
+    facts: Mapping[str, int]  # names that constraints may use
+    known: Mapping[str, Value]  # names for the conditions of sections; others are 0
+    names: Mapping[str, object]  # names of a kernel's text besides facts and tunables, with their values
+    bound: float | None  # cost of 1000 flops of multiply-adds alone; None if only a measurement gives it
     example: str  # a whole template that works
 
 
@@ -50,13 +70,62 @@ class Lessons:
     failures: tuple[str, ...] = ()  # newest last
 
 
-def opening(brief: Brief, lessons: Lessons) -> tuple[Message, ...]:
-    """The question for a new template."""
+def opening(brief: Brief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
+    """The question for a new template. limit: tokens, by `tokens`"""
     recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
-    return (
-        Message("system", _fill(brief, "system.md.j2")),
-        Message("user", _fill(brief, "template.md.j2", told=recent)),
-    )
+    asked = Message("user", _fill(brief, "template.md.j2", told=recent))
+    return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
+
+
+def token_limit(settings: Settings) -> int:
+    """The environment's limit on the tokens of a question, or MAX_TOKENS. Raises UsageError for one that is none."""
+    text = settings.llm_prompt_tokens
+    if not text:
+        return MAX_TOKENS
+    if not text.isascii() or not text.isdigit() or int(text[:9]) < MIN_TOKENS:
+        raise UsageError(
+            f"TENSOROP_LLM_PROMPT_TOKENS must be an integer from {MIN_TOKENS}; got {text!r:.40}",
+            hint="e.g. TENSOROP_LLM_PROMPT_TOKENS=8000",
+        )
+    return int(text[:9])
+
+
+def tokens(*messages: Message) -> int:
+    """An estimate: a token has four characters on average, in English and in C. Models differ by a third."""
+    return sum(_tokens(message.text) for message in messages)
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+def _fitted(text: str, limit: int) -> str:
+    """The text without the marks of its sections, and without the least important ones if it is too long."""
+    first, *rest = _SECTION.split(text)
+    sections = [(1, first), *zip(map(int, rest[::3]), rest[2::3], strict=True)]
+    while True:
+        made = "\n".join(body.rstrip() + "\n" for _, body in sections)
+        least, last = max((priority, number) for number, (priority, _) in enumerate(sections))
+        if _tokens(made) <= limit or least == 1:
+            return made
+        del sections[last]
+
+
+def _source(brief: Brief, name: str) -> tuple[str, str, None] | None:
+    """A file of prompts without the sections that are for other platforms, and its path; None if there is none."""
+    path = next((path for folder in _folders(brief) if (path := folder / name).is_file()), None)
+    if path is None:
+        return None
+    kept, *rest = _SECTION.split(files.text(path, files.TEXT))
+    for priority, condition, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+        names = dict.fromkeys(_NAME.findall(condition or ""), 0)
+        if condition is None or expression.evaluate(condition, {**names, **brief.known}):
+            kept += f"<!-- priority {priority} -->\n{body}"
+    return kept, str(path), None
+
+
+def _folders(brief: Brief) -> tuple[Path, ...]:
+    return brief.operator.folder / "prompts", _PAGES
 
 
 def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
@@ -85,12 +154,25 @@ def _without_paths(text: str) -> str:
 
 
 def _fill(brief: Brief, name: str, **more: object) -> str:
-    folder = brief.folder / "prompts"
+    folder, _ = _folders(brief)
     env = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder, encoding="utf-8-sig"), undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, autoescape=False,
+        loader=jinja2.FunctionLoader(lambda name: _source(brief, name)), undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
+    used = {argument for one in brief.primitives.with_aliases.values() for argument in one.args}
+    arguments: dict[str, list[str]] = {}
+    for argument in (argument for argument in ARGUMENTS if argument in used):
+        arguments.setdefault(ARGUMENTS[argument], []).append(argument)
+    context = {
+        **vars(brief),
+        "brief": brief,
+        "arguments": arguments,
+        "hints": sorted(f"hints/{file.name}" for file in folder.glob("hints/*.md.j2")),
+        "machine": machine.machine(brief.platform, brief.dtypes[0]),
+        "rules": rules.rules(),
+        "types": {dtype: brief.platform.primitives_of(dtype) for dtype in brief.dtypes},
+    }
     try:
-        return env.get_template(name).render(brief=brief, **more)
+        return env.get_template(name).render({**context, **more})
     except jinja2.TemplateError as error:
         raise SpecError(f"{folder / name}: {error.message or type(error).__name__}") from error

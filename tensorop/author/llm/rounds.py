@@ -56,13 +56,14 @@ class LlmAuthor:
     _: KW_ONLY
     seed: int = 0
     seconds: float = 600.0  # for one answer
+    tokens: int = prompt.MAX_TOKENS  # of a question for a new template
     _lessons: Lessons = field(default_factory=Lessons, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
         """Up to `count` templates, each with its repairs; ends early if further requests are useless."""
         for number in range(1, count + 1):
-            answer = self._ask(prompt.opening(self.brief, self._lessons), number)
+            answer = self._ask(prompt.opening(self.brief, self._lessons, self.tokens), number)
             for repair in range(REPAIRS + 1):
                 outcome = answer.outcome or self._judged(answer.template, judge)
                 yield Round(number, repair, answer.template, outcome)
@@ -84,7 +85,7 @@ class LlmAuthor:
         return _Answer(messages, answer.text, found, None)
 
     def _read(self, answer: str, number: int) -> KernelTemplate:
-        return reading.template(answer, operator=self.brief.operator, name=f"{NAME}-{number}", author=NAME)
+        return reading.template(answer, operator=self.brief.operator.name, name=f"{NAME}-{number}", author=NAME)
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
         assert template is not None
@@ -105,13 +106,14 @@ class LlmAuthor:
 def live(brief: Brief, settings: Settings, work: Path, limits: AuthorLimits, seed: int = 0) -> LlmAuthor:
     """An author over the environment's endpoint. Calls are recorded under `work`/llm, and answered from there again.
 
-    Raises UsageError if the environment sets no usable endpoint.
+    Raises UsageError if the environment sets no usable endpoint, or an invalid limit.
     """
     from tensorop.author.llm.transport import Http, endpoint  # here, since the client's import is slow
 
     where = endpoint(settings)
     transport = LimitedTransport(RecordedTransport(work / "llm", Http(where)), limits)
-    return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds)
+    most = prompt.token_limit(settings)
+    return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds, tokens=most)
 
 
 def replay(brief: Brief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tensorop.author.llm.messages import Failure, Message, ModelReply, Place, Request, Transport
+from tensorop.author.llm.messages import Failure, Message, ModelReply, ReplyPlace, Request, Transport
 from tensorop.errors import JobError, SpecError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files, jsontext
@@ -79,7 +79,7 @@ class RecordedTransport:
         self._folder = folder
         self._live = live
         self._replies, self._number = _load(folder)
-        self._asked: Counter[Place] = Counter()
+        self._asked: Counter[ReplyPlace] = Counter()
 
     def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
         place = request.place
@@ -119,8 +119,8 @@ class RecordedTransport:
         self._number += 1
 
 
-def _load(folder: Path) -> tuple[dict[Place, list[ModelReply]], int]:
-    replies: dict[Place, list[ModelReply]] = {}
+def _load(folder: Path) -> tuple[dict[ReplyPlace, list[ModelReply]], int]:
+    replies: dict[ReplyPlace, list[ModelReply]] = {}
     numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
     for path in sorted(numbers, key=lambda path: (numbers[path], path)):
         try:
@@ -137,7 +137,7 @@ def _load(folder: Path) -> tuple[dict[Place, list[ModelReply]], int]:
     return replies, 1 + max(numbers.values(), default=0)
 
 
-def _place(record: dict[str, Any]) -> Place:
+def _place(record: dict[str, Any]) -> ReplyPlace:
     """The place of a recorded request. Raises KeyError, ValueError or TypeError for a record that is none."""
     messages = tuple(Message(**message) for message in record["messages"])
     place = Request(record["model"], messages, seed=record["seed"], trials=record.get("trials", 0)).place

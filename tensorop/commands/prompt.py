@@ -1,0 +1,59 @@
+"""What a language model is asked: the facts of a job's prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorop.author import offline
+from tensorop.author.llm.prompt import Brief
+from tensorop.author.parse import parse
+from tensorop.commands import operator_read
+from tensorop.errors import UsageError
+from tensorop.measure import model_peak, statistics
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.shape import Shape
+from tensorop.render import instantiate, prior
+from tensorop.specs import board
+
+
+def require_prompts(operator: Operator, what: str) -> None:
+    """Raises UsageError if the operator has no prompts. what: it needs them"""
+    if lacking := operator_read.prompts(operator):
+        raise UsageError(
+            f"{what} needs prompts of the operator, and {lacking[0]} is missing",
+            hint="add the prompts (CONTRIBUTING.md, An operator), or leave the model out",
+        )
+
+
+def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[Shape]) -> Brief:
+    """The facts of a job's prompt."""
+    dtype = dtypes[0]
+    primitives = platform.primitives_of(dtype)
+    example = offline.example(operator.folder)
+    template = parse(example, operator=operator.name, name="example", author=offline.AUTHOR)
+    point = instantiate.micro_space(platform, template, dtype).at(0)
+    facts = instantiate.facts(platform, dtype, {})
+    full = instantiate.defaults(operator, platform, dtype, point)
+    names, _ = instantiate.kernel_context(operator, platform, instantiate.variant(operator, template, dtype, full))
+    model = board.load(platform.board, f"platform '{platform.name}'") if platform.board else None
+    core = {name: int(getattr(of, "value", 0)) for name, of in model.core if of is not None} if model else {}
+    return Brief(
+        operator=operator,
+        platform=platform,
+        primitives=primitives,
+        dtypes=tuple(dtypes),
+        shapes=tuple(operator.shapes.text(shape) for shape in shapes),
+        facts=facts,
+        known={
+            **dict.fromkeys(primitives.with_aliases, 1),
+            **core,
+            **prior.facts(platform, dtype, {}),
+            "settings": len(platform.settings),
+            "board": int(model is not None),
+            "masked": int(primitives.masked),
+        },
+        names={name: value for name, value in names.items() if {**facts, **point}.get(name) != value},
+        bound=statistics.bound([model_peak.best(model, vlen, dtype) for vlen in platform.vlens]) if model else None,
+        example=example,
+    )
