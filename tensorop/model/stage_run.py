@@ -20,6 +20,8 @@ class StageRun:
     problems: tuple[Problem, ...]  # problems of each trial; a micro-kernel alone has its own problem
     seed: Seed  # for random inputs of verification
     round: int = 0
+    # classes of problems, and the part of all problems that each has, if a trial is measured on some of them only
+    shares: tuple[tuple[str, float], ...] = ()
 
     @property
     def group(self) -> Group:

@@ -130,7 +130,7 @@ class StageSearch:
 def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
     """Runs a stage's plan."""
     job, target = task.job, task.target
-    run = StageRun(task.dtype, stage, plan.problems, task.seed)
+    run = StageRun(task.dtype, stage, plan.problems, task.seed, shares=tuple(plan.shares.items()))
     compiler = (tool.compiler_version(), *candidate_flags(target.platform))
 
     @cache
@@ -153,7 +153,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         carry_out = partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
     work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
-    course = race.Course(work, problems.classes(task.operator, plan.problems))
+    course = race.Course(work, problems.classes(task.operator, plan.problems), plan.shares)
     arms = FixedArms(plan.arms)
     if plan.joining is not None:
         arms = GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -78,7 +79,9 @@ def blocking(task: Task) -> Plan:
     by_label = {problem.label: problem for problem in task.sketch}
     work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
     course = race.Course.of(work, problems.classes(operator, task.sketch))
-    return Plan(arms, tuple(by_label[label] for label in course.work), budget, race=True)
+    every = Counter(problems.classes(operator, task.problems).values())
+    shares = {name: count / every.total() for name, count in every.items()}
+    return Plan(arms, tuple(by_label[label] for label in course.work), budget, race=True, shares=shares)
 
 
 def finalists(task: Task) -> Plan | None:

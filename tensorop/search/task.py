@@ -48,6 +48,7 @@ class Plan:
     # makes the arm of a template that is added during the search
     joining: Callable[[KernelTemplate], Arm | None] | None = None
     race: bool = False  # drop candidates that are not among the best on the first, cheapest problems
+    shares: Mapping[str, float] = field(default_factory=dict)  # class of problems -> part of all that it has
 
 
 @dataclass(frozen=True)

@@ -61,11 +61,12 @@ def _alone(evaluate: Evaluator) -> Evaluator:
 
 def takes(evaluate: Evaluator, variant: Variant) -> bool:
     """Whether a trial can share a program: a shipped micro-kernel alone, with a grid for its full tile."""
-    evaluate = _alone(evaluate)
     kernel, target = variant.kernel, evaluate.target
     if target.simulated or evaluate.run.stage is not Stage.MICRO or kernel.vlen:
         return False
-    return kernel.template.author == offline.AUTHOR and bool(evaluate.kernel_cases(variant, target.vlens[0], True))
+    if kernel.template.author != offline.AUTHOR:
+        return False
+    return bool(_alone(evaluate).kernel_cases(variant, target.vlens[0], True))
 
 
 def units(evaluate: Evaluator, trials: Sequence[Trial], jobs: int) -> list[Unit]:
@@ -181,7 +182,9 @@ def _measured(evaluate: Evaluator, program: Program, clock: StageClock) -> dict[
         problem = evaluate.micro_problem(trial.variant, 0)
         of_problem = {problem.label: cost}
         work = {problem.label: float(evaluate.operator.reference.work(problem))}
-        found[trial.key] = TrialResult(Outcome(Kind.OK, "measure"), Score(race.score(of_problem, work), of_problem))
+        found[trial.key] = TrialResult(
+            Outcome(Kind.OK, "measure"), Score(race.Course(work, {}).score(of_problem), of_problem)
+        )
     return found
 
 

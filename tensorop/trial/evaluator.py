@@ -93,8 +93,11 @@ class Evaluator:
     @functools.cached_property
     def course(self) -> race.Course:
         """The stage's problems, by class."""
-        found, work = self.run.problems, self.operator.reference.work
-        return race.Course({p.label: float(work(p)) for p in found}, problems.classes(self.operator, found))
+        return self._course(self.run.problems)
+
+    def _course(self, found: Sequence[Problem]) -> race.Course:
+        work = {one.label: float(self.operator.reference.work(one)) for one in found}
+        return race.Course(work, problems.classes(self.operator, found), dict(self.run.shares))
 
     @property
     def _micro(self) -> bool:
@@ -230,7 +233,7 @@ class Evaluator:
     def _score(self, trial: Trial, costs: Costs, clock: StageClock) -> TrialResult:
         """Measures the trial's problems, halt by halt of its race."""
         problems = self._problems(trial.variant)
-        work = {p.label: float(self.operator.reference.work(p)) for p in problems}
+        course = self._course(problems) if self._micro else self.course
         found: dict[str, Samples] = {}
         fell: Rung | None = None
         for rung in (*trial.race, None):
@@ -241,7 +244,7 @@ class Evaluator:
             if rung is not None and not self._goes_on(rung, found, problems):
                 fell = rung
                 break
-        score = Score(race.score(found, work, fell), found)
+        score = Score(course.score(found, fell), found)
         self._remember(costs, score, fell)
         return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
 

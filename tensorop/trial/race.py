@@ -13,9 +13,9 @@ at that halt.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tensorop.measure import statistics
 from tensorop.model.trial import Finished, Rung, Samples
@@ -34,6 +34,7 @@ class Course:
 
     work: Mapping[str, float]  # problem -> flops
     classes: Mapping[str, str]  # problem -> class
+    shares: Mapping[str, float] = field(default_factory=dict)  # class -> its weight in a score; empty: of its problems
 
     @staticmethod
     def of(work: Mapping[str, float], classes: Mapping[str, str]) -> Course:
@@ -56,6 +57,15 @@ class Course:
     def cost(self, found: Costs, vlen: int) -> float:
         """Geometric mean of the cost for 1000 operations, at a VLEN."""
         return statistics.geomean(1e3 * samples.at(vlen) / self.work[name] for name, samples in found.items())
+
+    def score(self, found: Costs, rung: Rung | None = None) -> float:
+        """The cost for the tuner: the geometric mean for 1000 operations. rung: the halt where the trial was dropped"""
+        number = Counter(self.classes[name] for name in found if self.shares)
+        weights = {
+            name: self.shares[self.classes[name]] / number[self.classes[name]] if self.shares else 1.0 for name in found
+        }
+        logs = (weight * math.log(1e3 * found[name].value / self.work[name]) for name, weight in weights.items())
+        return math.exp(sum(logs) / sum(weights.values())) * (rung.beyond if rung else 1.0)
 
     def by_class(self, found: Costs) -> dict[str, dict[str, Samples]]:
         parts: dict[str, dict[str, Samples]] = defaultdict(dict)
@@ -93,7 +103,7 @@ class Course:
                     for vlen in vlens:
                         best[name, vlen] = min(best.get((name, vlen), math.inf), NEAR * self.cost(part, vlen))
             first = list(self.work)[:count]
-            ratios = [_mean(found, self.work) / _mean({n: found[n] for n in first}, self.work) for found in whole]
+            ratios = [self.score(found) / self.score({n: found[n] for n in first}) for found in whole]
             made.append(Rung(count, bars, statistics.geomean(ratios), tuple((*at, bar) for at, bar in best.items())))
         return tuple(made)
 
@@ -113,12 +123,3 @@ class Course:
         """The costs on the first problems, of trials that were measured on so many."""
         first = list(self.work)[:count]
         return ({name: found[name] for name in first} for found in passed if len(found) >= count)
-
-
-def _mean(found: Costs, work: Mapping[str, float]) -> float:
-    return statistics.geomean(1e3 * samples.value / work[name] for name, samples in found.items())
-
-
-def score(found: Costs, work: Mapping[str, float], rung: Rung | None = None) -> float:
-    """The cost for the tuner. rung: the halt at which the trial was dropped."""
-    return _mean(found, work) * (rung.beyond if rung else 1.0)

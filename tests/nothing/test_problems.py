@@ -69,7 +69,7 @@ def test_a_trial_has_problems_of_each_class_and_layout_at_a_third_of_the_cost(bu
         each = budgets.fixed_units["problem"]
         return sum(each + operator.reference.work(one) / budgets.flops_per_unit for one in found)
 
-    assert 0.15 < cost(sketch) / cost(whole) <= 0.36
+    assert 0.15 < cost(sketch) / cost(whole) <= 0.41
     few = whole[:5]
     assert problems.sketch(operator, few, budgets) == few
 

@@ -19,7 +19,7 @@ def ended(costs: list[float], at_256: float = 1.0) -> Finished:
     }
     kernel = Kernel(KernelTemplate("gemm", "d", "offline", "", "d"), "f32", Point.of({"mr_vectors": len(costs)}))
     trial = Trial("k", 0, Stage.BLOCKING, Variant(kernel))
-    return Finished(trial, Outcome(Kind.OK), Score(race.score(found, WORK), found))
+    return Finished(trial, Outcome(Kind.OK), Score(race.Course(WORK, {}).score(found), found))
 
 
 def test_a_race_halts_after_one_problem_of_each_class_and_after_two() -> None:
@@ -90,8 +90,8 @@ def test_the_first_of_a_template_falls_out_where_it_is_far_behind_all_others() -
 def test_who_fell_out_costs_what_all_problems_would() -> None:
     first = ended([1.0, 2.0, 4.0])
     (small, middle) = COURSE.rungs([first], [first], False, VLENS)
-    assert abs(race.score(ended([1.0]).score.per_problem, WORK, small) - first.score.cost) < 1e-9
-    assert abs(race.score(ended([1.0, 2.0]).score.per_problem, WORK, middle) - first.score.cost) < 1e-9
+    assert abs(race.Course(WORK, {}).score(ended([1.0]).score.per_problem, small) - first.score.cost) < 1e-9
+    assert abs(race.Course(WORK, {}).score(ended([1.0, 2.0]).score.per_problem, middle) - first.score.cost) < 1e-9
 
 
 def test_what_was_measured_on_all_problems_is_before_what_fell_out() -> None:

@@ -1,20 +1,26 @@
-"""On recorded blockings, all measured on every problem, the race keeps the best one of each class."""
+"""On recorded blockings, all measured on every problem: what the race and the choice of finalists keep."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import kendalltau
 
+from tensorop.backends import qemu
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
-from tensorop.trial import race
+from tensorop.space import problems
+from tensorop.specs import operators
+from tensorop.trial import race, selection
 
 FILES = sorted((Path(__file__).parents[1] / "data").glob("race-*.json.gz"))
 
@@ -31,7 +37,7 @@ def points(record: dict[str, Any], course: race.Course) -> list[Finished]:
         }
         template = KernelTemplate("gemm", point["template"], "offline", "", point["template"])
         variant = Variant(Kernel(template, record["dtype"], Point.of({"number": number})))
-        score = Score(race.score(costs, course.work), costs)
+        score = Score(course.score(costs), costs)
         found.append(Finished(Trial(str(number), 0, Stage.BLOCKING, variant), Outcome(Kind.OK), score))
     return found
 
@@ -48,20 +54,37 @@ def raced(everyone: list[Finished], course: race.Course, vlens: list[int]) -> li
                 fell = rung
                 break
         kept = one.score.per_problem if fell is None else costs
-        ended.append(replace(one, score=Score(race.score(kept, course.work, fell), kept)))
+        ended.append(replace(one, score=Score(course.score(kept, fell), kept)))
     return ended
 
 
+def sketched(record: dict[str, Any]) -> race.Course:
+    """The problems that trials are measured on."""
+    operator = operators.load(record["operator"])
+    shapes, budgets = (*operator.suites[operator.usual], *operator.probes), qemu.Backend.budgets
+    known = {one.label: one for one in problems.for_search(operator, record["dtype"], shapes, budgets)}
+    chosen = [one.label for one in problems.sketch(operator, [known[name] for name in record["work"]], budgets)]
+    course = race.Course.of({name: record["work"][name] for name in chosen}, record["classes"])
+    return replace(course, shares=Counter(record["classes"].values()))
+
+
+def on(one: Finished, course: race.Course) -> Finished:
+    """The trial as if it had been measured on these problems alone."""
+    costs = {name: one.score.per_problem[name] for name in course.work}
+    return replace(one, score=Score(course.score(costs), costs))
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_the_race_keeps_the_best_of_each_class(file: Path) -> None:
+def test_the_race_keeps_the_best_of_each_class_and_finalists_the_best_of_all(file: Path) -> None:
     record = json.loads(gzip.decompress(file.read_bytes()))
-    course = race.Course.of(record["work"], record["classes"])
-    everyone, dropped = points(record, course), 0
-    for seed in range(20):
+    whole = race.Course.of(record["work"], record["classes"])
+    course = sketched(record)
+    full = {one.trial.variant.id: one for one in points(record, whole)}
+    everyone, dropped, seeds = [on(one, course) for one in full.values()], 0, 4
+    for seed in range(seeds):
         random.Random(seed).shuffle(everyone)
-        kept = [
-            one for one in raced(everyone, course, record["vlens"]) if len(one.score.per_problem) == len(course.work)
-        ]
+        ended = raced(everyone, course, record["vlens"])
+        kept = [one for one in ended if len(one.score.per_problem) == len(course.work)]
         dropped += len(everyone) - len(kept)
         for vlen in record["vlens"]:
             for name in set(record["classes"].values()):
@@ -71,7 +94,22 @@ def test_the_race_keeps_the_best_of_each_class(file: Path) -> None:
 
                 best, left = min(map(cost, everyone)), min(map(cost, kept))
                 assert left <= 1.03 * best, (seed, name, vlen)
-    assert dropped > 20 * len(everyone) / 3  # a race that drops nothing saves nothing
+        chosen = [full[name].score.cost for name in selection.finalists(ended, record["vlens"])]
+        assert len(chosen) == selection.FINALISTS
+        assert min(chosen) <= 1.02 * min(one.score.cost for one in full.values())
+    assert dropped > seeds * len(everyone) / 3  # a race that drops nothing saves nothing
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_trials_order_the_best_quarter_as_all_problems_do(file: Path) -> None:
+    record = json.loads(gzip.decompress(file.read_bytes()))
+    course = sketched(record)
+    assert sum(course.work.values()) < 0.4 * sum(record["work"].values())
+    everyone = points(record, race.Course.of(record["work"], record["classes"]))
+    assert len(everyone) >= 200
+    best = sorted(everyone, key=lambda one: one.score.cost or math.inf)[: len(everyone) // 4]
+    cheap = [on(one, course).score.cost for one in best]
+    assert kendalltau(cheap, [one.score.cost for one in best]).statistic >= 0.6
 
 
 def test_there_are_recorded_blockings() -> None:
