@@ -11,7 +11,7 @@ from tensorop import errors, paths
 from tensorop.build import cache, harness, tool
 from tensorop.build.cache import BuildLog
 from tensorop.build.compile import LEAN, candidate_flags, compile_and_link, compile_source, link_program
-from tensorop.model.architecture import architecture
+from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.microbench import Benchmark
@@ -23,6 +23,7 @@ from tensorop.runners.protocol import Check
 from tensorop.runners.session import Guest
 
 _VECTOR = "+v"  # left out, so that the program also runs on a core without it
+_LIBRARY = "host.so"
 _ELEMENT = {"f32": "float", "f64": "double"}
 
 
@@ -63,6 +64,18 @@ def peak_program(platform: Platform, dtype: str) -> Artifact:
         raise errors.UsageError(f"native/peak.c is of {' and '.join(_ELEMENT)} alone")
     flags = (*candidate_flags(platform), f"-DELEMENT={_ELEMENT[dtype]}", "-ffp-contract=fast")
     return tool.required(compile_and_link(native("peak.c"), platform, flags), f"the peak of {platform.name}")
+
+
+def host_library(source: Source) -> Artifact:
+    """A source without a C library as a shared library that this process can load. Raises JobError, MissingTool."""
+    flags = ("-target", architecture(host_arch()).static_triple, *LEAN, "-O2", "-g0", "-fPIC")
+    made = tool.required(compile_source(source, flags), source.files[0][0])
+
+    def fill(folder: Path) -> BuildLog | Outcome:
+        argv = tool.cc(*flags, "-shared", "-nostdlib", str(made.path), "-o", _LIBRARY)
+        return tool.run(argv, folder, timeout_s=60, doing=f"linking {_LIBRARY}")
+
+    return tool.required(cache.entry("host", cache.key_of(made.key), _LIBRARY, fill), source.files[0][0])
 
 
 def benchmark_functions(benchmarks: Sequence[Benchmark], source: str) -> tuple[str, ...]:

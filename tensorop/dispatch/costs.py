@@ -1,7 +1,8 @@
-"""Evaluates two parts of operator.yaml for many problems at once: cost terms, and where the direct variant may serve.
+"""Evaluates for many problems at once what a variant's cost is made of, and where the direct variant may serve.
 
-Expressions are parsed once and evaluated over columns of features. A leaf of a tree may cover problems that the direct
-variant must not serve, so `guarded` puts a test before it.
+Cost terms name what the operator's driver decides (`decisions`). Expressions are parsed once and evaluated over columns
+of features. A leaf of a tree may cover problems that the direct variant must not serve, so `guarded` puts a test before
+it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.dispatch import decisions
 from tensorop.errors import SpecError
 from tensorop.model.expression import Expression, parse
 from tensorop.model.kernel import Variant
@@ -39,13 +41,16 @@ def terms(
 ) -> NDArray[np.float64]:
     """Cost terms of a variant, problems x terms, not negative.
 
-    features: feature name -> value of each problem; terms see those that are not computed from others
+    features: feature name -> value of each problem; terms see those that are not computed from others, and then what
+    the driver decides, which may replace them: m and n of a product that is computed as its transpose
     vlen: bits; 0: the platform's first
 
     Raises SpecError where an expression of operator.yaml cannot be read or evaluated.
     """
     numbers = constants(operator, platform, dtype, variant, vlen)
     columns, count = _columns(operator, features)
+    if (text := instantiate.decide(operator, platform, variant)) is not None:
+        columns |= decisions.compiled(text).of(numbers, columns, count)
     values: dict[str, Value | NDArray[np.float64]] = {**numbers, **columns}
     kinds = (*((name, type(value)) for name, value in numbers.items()), *((name, int) for name in columns))
     try:
@@ -83,7 +88,6 @@ def constants(
     short, primitives = instantiate.narrow(platform, variant.kernel), platform.primitives_of(dtype, variant.point)
     lanes = platform.lanes(dtype, variant.point, vlen)
     return {
-        **operator.costs.absent,
         **facts,
         **_whole(platform),
         **instantiate.defaults(operator, platform, dtype, variant.point),

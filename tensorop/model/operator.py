@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StrictInt
+from pydantic import Field
 
 from tensorop.model.contract import Contract
 from tensorop.model.kernel import Constraint, Source
@@ -49,7 +49,6 @@ class Costs:
 
     where: Mapping[str, str] = field(default_factory=dict)  # names for use in terms; each may use earlier ones
     terms: Mapping[str, str] = field(default_factory=dict)
-    absent: Mapping[str, StrictInt] = field(default_factory=dict)  # values for tunables that a template lacks
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tensorop.render import render, words
 from tensorop.space import Space
 
 KERNEL = "kernel.c.j2"  # an operator's template: the tiles of one micro-kernel
+DECIDE = "decide.c.j2"  # an operator's template: what its driver decides, for the host
 LANES = "lanes"  # the call in a kernel's text that returns the elements in a vector
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
@@ -252,6 +253,13 @@ def alone(
         names = {**around(operator, platform, variant, KernelText("", text)), "first": entries * number}
         pieces.append(_of_operator(operator, "alone.c.j2", names))
     return Source((("alone.c", "\n".join(pieces)), *operator.slots.files), flags=kernels[0][0].template.flags)
+
+
+def decide(operator: Operator, platform: Platform, variant: Variant) -> str | None:
+    """The C of what the driver decides, without the variant's blocking; None if the operator has no `decide.c.j2`."""
+    if not (operator.folder / DECIDE).is_file():
+        return None
+    return _of_operator(operator, DECIDE, template_names(operator, platform, as_built(operator, platform, variant)))
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, object]:

@@ -201,7 +201,7 @@ def small_world(over: float) -> tuple[Candidates, list[CostRow]]:
     template = offline.direct(OPERATOR.folder, OPERATOR.name)
     assert template is not None
     direct = instantiate.variant(
-        OPERATOR, template, "f32", {"lmul": 1, "mr_vectors": 2, "nr": 4, "partial_sums": 1, "ahead": 0}
+        OPERATOR, template, "f32", {"lmul": 1, "mr_vectors": 2, "nr": 4, "partial_sums": 1, "ahead": 0, "narrow": 0}
     )
     subject = replace(SUBJECT, variants=(*variants(), direct), direct=3)
     told = world(drawn(OPERATOR, "f32", Draw(20, seed=4, longest=512, most=2e4)))

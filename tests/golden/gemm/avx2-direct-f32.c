@@ -529,10 +529,6 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow_4(size_t m, s
     }
 }
 
-static inline int avx2_f32_direct_330b_is_shallow(size_t m, size_t n, size_t k) {
-    return (m <= 8 && k <= 6 && n >= 8) || (k <= 4 && m >= 4 * 8);
-}
-
 static inline void avx2_f32_direct_330b_shallow_rows(size_t m, size_t n, size_t k, float alpha,
                                                      const float *a, size_t lda, const float *b, size_t rsb,
                                                      size_t csb, float beta, float *c, size_t ldc) {
@@ -596,7 +592,7 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_shallow(size_t m, siz
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_by_columns(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                                 const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
-    if (avx2_f32_direct_330b_is_shallow(m, n, k)) {
+    if (avx2_f32_direct_330b_is_shallow(8, m, n, k)) {
         avx2_f32_direct_330b_shallow(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         return;
     }
@@ -1195,17 +1191,6 @@ static inline void avx2_f32_direct_330b_turn_narrow(const float *from, size_t ld
     tensorop_transpose_f32(to, ldt, from, ld, steps, rows);
 }
 
-/* 1 if vectors along m would be mostly empty, and k is large enough to pay for transposing the operands whose
- * k is not contiguous: A's rows, B's columns, or both. */
-static inline int avx2_f32_direct_330b_is_narrow(size_t m, size_t n, size_t k, size_t rsa, size_t csa,
-                                                 size_t rsb) {
-    if (k < 4 * n || k < 4 * m)
-        return 0;
-    const size_t lanes = 8, rows = csa == 1 ? 0 : m, columns = rsb == 1 ? 0 : n;
-    return k >= 8 * lanes && 4 * m <= lanes && 4 * columns <= lanes && (rows + columns) * lanes <= 2048 &&
-           (rows ? rsa == 1 || m == 1 : columns != 0);
-}
-
 /* Few rows: operands whose k is not contiguous are transposed on the stack, piece by piece, so that vectors
  * run along k. */
 static __attribute__((noinline)) void avx2_f32_direct_330b_narrow(size_t m, size_t n, size_t k, float alpha,
@@ -1275,20 +1260,26 @@ avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float 
                          const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
     if (k == 0 || alpha == 0)
         avx2_f32_direct_330b_scale(m, n, beta, c, ldc);
-    else if (k == 1 && n == 1 && rsa == 1)
-        avx2_f32_direct_330b_scaled(m, alpha * *b, a, beta, c);
-    else if (m == 1 && ldc == 1 && rsb == 1 && k < 8 && n >= 8) /* vectors along C as a column */
-        avx2_f32_direct_330b_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
-    else if (csa == 1 && rsb == 1 &&
-             (m == 1 ||
-              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a reduction over a vector's lanes is slow */
-        avx2_f32_direct_330b_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
-    else if (avx2_f32_direct_330b_is_narrow(m, n, k, rsa, csa, rsb))
-        avx2_f32_direct_330b_narrow(m, n, k, alpha, a, rsa, csa, b, rsb, csb, beta, c, ldc);
-    else if (rsa == 1 || m == 1)
-        avx2_f32_direct_330b_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
     else
-        avx2_f32_direct_330b_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        switch (avx2_f32_direct_330b_way(8, m, n, k, rsa, csa, rsb, ldc)) {
+        case avx2_f32_direct_330b_SCALED:
+            avx2_f32_direct_330b_scaled(m, alpha * *b, a, beta, c);
+            break;
+        case avx2_f32_direct_330b_AS_COLUMN:
+            avx2_f32_direct_330b_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
+            break;
+        case avx2_f32_direct_330b_ALONG_K:
+            avx2_f32_direct_330b_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+            break;
+        case avx2_f32_direct_330b_NARROW:
+            avx2_f32_direct_330b_narrow(m, n, k, alpha, a, rsa, csa, b, rsb, csb, beta, c, ldc);
+            break;
+        case avx2_f32_direct_330b_BY_COLUMNS:
+            avx2_f32_direct_330b_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+            break;
+        default:
+            avx2_f32_direct_330b_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        }
 }
 
 /* the caller provides the workspace: a candidate allocates nothing */

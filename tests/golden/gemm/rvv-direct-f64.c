@@ -216,10 +216,6 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow_4(size_t m, si
     }
 }
 
-static inline int rvv_f64_direct_0dc0_is_shallow(size_t m, size_t n, size_t k) {
-    return k <= 4 && m >= 8 * __riscv_vsetvlmax_e64m2();
-}
-
 static inline void rvv_f64_direct_0dc0_shallow_rows(size_t m, size_t n, size_t k, double alpha,
                                                     const double *a, size_t lda, const double *b, size_t rsb,
                                                     size_t csb, double beta, double *c, size_t ldc) {
@@ -259,7 +255,7 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_shallow(size_t m, size
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_by_columns(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                                const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
-    if (rvv_f64_direct_0dc0_is_shallow(m, n, k)) {
+    if (rvv_f64_direct_0dc0_is_shallow(__riscv_vsetvlmax_e64m2(), m, n, k)) {
         rvv_f64_direct_0dc0_shallow(m, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         return;
     }
@@ -1144,19 +1140,23 @@ rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double
                         const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     if (k == 0 || alpha == 0)
         rvv_f64_direct_0dc0_scale(m, n, beta, c, ldc);
-    else if (k == 1 && n == 1 && rsa == 1)
-        rvv_f64_direct_0dc0_scaled(m, alpha * *b, a, beta, c);
-    else if (m == 1 && ldc == 1 && rsb == 1 && k < __riscv_vsetvlmax_e64m2() &&
-             n >= __riscv_vsetvlmax_e64m2()) /* vectors along C as a column */
-        rvv_f64_direct_0dc0_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
-    else if (csa == 1 && rsb == 1 &&
-             (m == 1 ||
-              (rsa != 1 && k >= 4 * n && (m <= 6 || n <= 6)))) /* a reduction over a vector's lanes is slow */
-        rvv_f64_direct_0dc0_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
-    else if (rsa == 1 || m == 1)
-        rvv_f64_direct_0dc0_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
     else
-        rvv_f64_direct_0dc0_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        switch (rvv_f64_direct_0dc0_way(__riscv_vsetvlmax_e64m2(), m, n, k, rsa, csa, rsb, ldc)) {
+        case rvv_f64_direct_0dc0_SCALED:
+            rvv_f64_direct_0dc0_scaled(m, alpha * *b, a, beta, c);
+            break;
+        case rvv_f64_direct_0dc0_AS_COLUMN:
+            rvv_f64_direct_0dc0_turned(n, 1, k, alpha, b, csb, a, csa, 1, beta, c, n);
+            break;
+        case rvv_f64_direct_0dc0_ALONG_K:
+            rvv_f64_direct_0dc0_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+            break;
+        case rvv_f64_direct_0dc0_BY_COLUMNS:
+            rvv_f64_direct_0dc0_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
+            break;
+        default:
+            rvv_f64_direct_0dc0_turned(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+        }
 }
 
 /* the caller provides the workspace: a candidate allocates nothing */
