@@ -15,6 +15,8 @@ from tensorop.model.platform import Platform
 from tensorop.model.shape import Shape
 from tensorop.render import instantiate, prior
 from tensorop.specs import board
+from tensorop.specs.board import BoardModel
+from tensorop.trial import roof
 
 
 def require_prompts(operator: Operator, what: str) -> None:
@@ -45,6 +47,12 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
         dtypes=tuple(dtypes),
         shapes=tuple(operator.shapes.text(shape) for shape in shapes),
         facts=facts,
+        differing={
+            other: {
+                name: value for name, value in instantiate.facts(platform, other, {}).items() if value != facts[name]
+            }
+            for other in dtypes[1:]
+        },
         known={
             **dict.fromkeys(primitives.with_aliases, 1),
             **core,
@@ -54,6 +62,16 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
             "masked": int(primitives.masked),
         },
         names={name: value for name, value in names.items() if {**facts, **point}.get(name) != value},
-        bound=statistics.bound([model_peak.best(model, vlen, dtype) for vlen in platform.vlens]) if model else None,
+        bounds=_bounds(platform, model, dtypes) if model else {},
         example=example,
     )
+
+
+def _bounds(platform: Platform, model: BoardModel, dtypes: Sequence[str]) -> dict[str, float]:
+    """As `Roof.bound`, for the dtypes that have one."""
+    found = {
+        dtype: statistics.bound([model_peak.best(model, vlen, dtype) for vlen in platform.vlens])
+        for dtype in dtypes
+        if dtype in roof.MEASURED
+    }
+    return {dtype: bound for dtype, bound in found.items() if bound}

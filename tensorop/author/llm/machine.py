@@ -69,7 +69,13 @@ class ModelledCore:
         own = self.instructions[name]
         alone = [other.name for other in self.instructions.values() if not own.beside(other, self.model)]
         beside = [other for other in self.instructions if other not in alone]
-        return ", ".join(beside) or "nothing" if len(beside) <= len(alone) else f"all but {', '.join(alone) or 'none'}"
+        return (
+            ", ".join(beside) or "nothing"
+            if len(beside) <= len(alone)
+            else f"all but {', '.join(alone)}"
+            if alone
+            else "any"
+        )
 
     @property
     def chains(self) -> int:
@@ -108,7 +114,7 @@ def _instruction(model: BoardModel, name: str, bits: int, wide: float) -> Instru
             shares[first if unit == second else unit] = number(cycles, 0) / model.units[unit]
     slots = number(cost.slots, 1)
     forward = number(cost.forward, 0) if cost.forward else None
-    parts = {"cycles": cost.cycles, "latency": cost.latency, "slots": cost.slots}
+    parts = {"cycles": cost.cycles, "latency": cost.latency}
     parts = {} if 0 < registers < 1 else parts  # no range is of a part of a register
     remarks = [f"{what} assumed{_range(of)}" for what, of in parts.items() if of is not None and of.assumed]
     every = max(*shares.values(), slots / model.core.issue_width.value)

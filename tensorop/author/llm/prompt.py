@@ -56,9 +56,10 @@ class Brief:
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...]  # in the operator's notation
     facts: Mapping[str, int]  # names that constraints may use
+    differing: Mapping[str, Mapping[str, int]]  # further dtype -> those of them that differ
     known: Mapping[str, Value]  # names for the conditions of sections; others are 0
     names: Mapping[str, object]  # names of a kernel's text besides facts and tunables, with their values
-    bound: float | None  # cost of 1000 flops of multiply-adds alone; None if only a measurement gives it
+    bounds: Mapping[str, float]  # dtype -> cost of 1000 flops of multiply-adds alone; empty if a clock measures it
     example: str  # a whole template that works
 
 
@@ -101,7 +102,7 @@ def _tokens(text: str) -> int:
 
 def _fitted(text: str, limit: int) -> str:
     """The text without the marks of its sections, and without the least important ones if it is too long."""
-    first, *rest = _SECTION.split(text)
+    first, *rest = _SECTION.split(re.sub(r"\n{3,}", "\n\n", text))
     sections = [(1, first), *zip(map(int, rest[::3]), rest[2::3], strict=True)]
     while True:
         made = "\n".join(body.rstrip() + "\n" for _, body in sections)
