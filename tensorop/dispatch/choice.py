@@ -224,9 +224,11 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
     if not judged or not candidates.operator.costs.terms:
         return _of_measured(candidates, measured, judged)
     samples, most = fit_data(candidates, measured, also), SHAPES_PER_MEASURED * len(measured)
-    small = field(candidates, Draw(min(CV_SHAPES, most)))
-    regret = _left_out(candidates, measured, samples.parts, lambda part: _grown(samples, small, part))
-    return Tree(_grown(samples, field(candidates, Draw(min(TRAIN_SHAPES, most))), None), regret)
+    small, large = (field(candidates, Draw(min(count, most))) for count in (CV_SHAPES, TRAIN_SHAPES))
+    with ThreadPoolExecutor(1) as pool:  # about two thirds of the work
+        whole = pool.submit(_grown, samples, large, None)
+        regret = _left_out(candidates, measured, samples.parts, lambda part: _grown(samples, small, part))
+    return Tree(whole.result(), regret)
 
 
 def predicted(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+
+from threadpoolctl import threadpool_limits
 
 from tensorop.dispatch import choice, evidence, robust, single_vlen
 from tensorop.dispatch.choice import Candidates
@@ -30,6 +33,12 @@ def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
     if Stage.SINGLE_VLEN in task.operator.stages and single_vlen.wanted(task.target):
         found = single_vlen.formed(task, found, kernels)
     return replace(found, direct=direct_winner(task))
+
+
+def finals(tasks: Mapping[str, Task], given: Sequence[Winners]) -> list[Winners]:
+    """Each dtype's variants with trees fitted to all measurements, and their cross-validated regret."""
+    with threadpool_limits(1), ThreadPoolExecutor(choice.TREES_AT_ONCE) as pool:
+        return list(pool.map(lambda of_dtype: final(tasks[of_dtype.dtype], of_dtype), given))
 
 
 def final(task: Task, given: Winners) -> Winners:

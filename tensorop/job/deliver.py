@@ -78,7 +78,7 @@ def _proven(
         try:
             if not whole.stop.asked:
                 yield from _measured(whole, tasks, staged, found)
-            found = [winners.final(tasks[of_dtype.dtype], of_dtype) for of_dtype in found]
+            found = winners.finals(tasks, found)
             yield from (Note(_choosing(of_dtype)) for of_dtype in found)
             found = [winners.carried(of_dtype) for of_dtype in found]
             publish.discard(staged)
