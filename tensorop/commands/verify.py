@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from tensorop.build import harness
@@ -24,6 +25,7 @@ from tensorop.verify.subject import Subject
 
 THREADS = (2, 4)
 CALL_TIMEOUT_S = 120.0
+LARGE_BATCH = 16  # measured problems of one process
 
 
 def verify(
@@ -43,18 +45,22 @@ def verify(
     """
     found.require_fit()
     judge = _Judge(found, target, seed)
-    tasks: list[Callable[[], list[Verdict]]] = []
-    for dtype in found.dtypes:
-        tasks += [lambda d=dtype, v=vlen: [judge.whole(d, v, timed)] for vlen in target.verify_vlens]  # type: ignore[misc]
-        tasks.append(lambda d=dtype: judge.threads(d, threads))  # type: ignore[misc]
+    parts: list[tuple[str, list[Future[Verdict]]]] = []
+    several: dict[str, Future[list[Verdict]]] = {}
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        futures = [pool.submit(task) for task in tasks]
         try:
-            for future in futures:
-                yield from future.result()
+            for dtype in found.dtypes:
+                for vlen in target.verify_vlens:
+                    batches = judge.batches(dtype, vlen, timed)  # while earlier ones are running
+                    parts.append((dtype, [pool.submit(batch) for batch in batches]))
+                several[dtype] = pool.submit(judge.threads, dtype, threads)
+            for dtype, of_dtype in itertools.groupby(parts, lambda part: part[0]):
+                for _, futures in of_dtype:
+                    verdict = grid.joined(future.result() for future in futures)
+                    yield dataclasses.replace(verdict, dtype=dtype)
+                yield from several[dtype].result()
         finally:
-            for future in futures:
-                future.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = ()) -> Iterator[Verdict]:
@@ -88,8 +94,8 @@ class _Judge:
     def answers(self) -> Answers:
         return Answers(self.opened.operator.reference)
 
-    def whole(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Verdict:
-        """Judges the full grid around the first variant's tile, with sizes beyond every variant's blocks.
+    def batches(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Iterator[Callable[[], Verdict]]:
+        """The full grid around the first variant's tile, with sizes beyond every variant's blocks, in batches.
 
         Each variant is also judged on its quick grid and on the edges of its tile, and the library on `timed`.
         """
@@ -105,14 +111,12 @@ class _Judge:
             for case in (*reference.quick_grid(dtype, tile, rng), *reference.edge_grid(dtype, tile, rng)):
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
         subject = self._subject(dtype, 1)
-        verdict = grid.check(reference, subject, cases, vlen, self.seed)
-        if verdict.ok and vlen in self.target.vlens:
-            if not (more := [Case(problem) for problem in timed if problem.dtype == dtype]):
-                return dataclasses.replace(verdict, dtype=dtype)
-            judged = grid.check(reference, dataclasses.replace(subject, answers=self.answers), more, vlen, self.seed)
-            cases_of_both, worst = verdict.cases + judged.cases, max(verdict.worst, judged.worst)
-            verdict = dataclasses.replace(judged, cases=cases_of_both, worst=worst)
-        return dataclasses.replace(verdict, dtype=dtype)
+        for batch in grid.batches(len(cases)):
+            yield functools.partial(grid.check_batch, reference, subject, cases, batch, vlen, self.seed)
+        more = [Case(problem) for problem in timed if problem.dtype == dtype and vlen in self.target.vlens]
+        subject = dataclasses.replace(subject, answers=self.answers)
+        for batch in grid.batches(len(more), LARGE_BATCH) if more else ():
+            yield functools.partial(grid.check_batch, reference, subject, more, batch, vlen, self.seed)
 
     def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:
         """Judges the quick grid around the first variant's tile, then `timed`."""

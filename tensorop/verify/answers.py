@@ -22,13 +22,13 @@ class Answers:
 
     reference: Contract
     _limits: dict[tuple[str, bool], Any] = field(default_factory=dict, compare=False, repr=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+    _locks: dict[tuple[str, bool], threading.Lock] = field(default_factory=dict, compare=False, repr=False)
 
     def judge(self, problem: Problem, call: Call, left: CallOutput) -> Judgement:
         """Compares every element of the batches' outputs with the oracle, for the operands of their last call."""
         given = call.operands(left.second)
         key = problem.label, left.second
-        with self._lock:
+        with self._locks.setdefault(key, threading.Lock()):  # other threads compute other problems meanwhile
             if key not in self._limits:
                 self._limits[key] = self.reference.limits(problem, given)
         found = self.reference.judge(problem, given, left.outputs, within=self._limits[key])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -68,17 +68,36 @@ def outcome(verdicts: Sequence[Verdict]) -> Outcome:
 
 def check(reference: Contract, subject: Subject, cases: Sequence[Case], vlen: int, seed: Seed) -> Verdict:
     """Runs and checks each case with inputs of its own. The message has case, VLEN and seed of the first failure."""
-    threads = subject.guest.threads
-    worst = 0.0
-    for start in range(0, len(cases), BATCH):
-        numbers = range(start, min(start + BATCH, len(cases)))
-        calls = _calls(reference, subject, cases, numbers, vlen, seed)
-        replies = subject.execute([call for _, call in calls], vlen)
-        verdict = _judged(reference, subject, cases, calls, replies, vlen, seed)
-        worst = max(worst, verdict.worst)
-        if not verdict.ok:
-            return replace(verdict, worst=worst)
-    return Verdict(_passed(cases), vlen, len(cases), str(seed), worst, threads)
+    return joined(check_batch(reference, subject, cases, batch, vlen, seed) for batch in batches(len(cases)))
+
+
+def batches(count: int, most: int = BATCH) -> list[range]:
+    """The numbers of `count` cases in parts of at most `most`, each for one process; an empty part for no case."""
+    return [range(start, min(start + most, count)) for start in range(0, max(count, 1), most)]
+
+
+def check_batch(
+    reference: Contract, subject: Subject, cases: Sequence[Case], batch: range, vlen: int, seed: Seed
+) -> Verdict:
+    """As `check`, of the cases with these numbers. Batches are independent of each other."""
+    calls = _calls(reference, subject, cases, batch, vlen, seed)
+    replies = subject.execute([call for _, call in calls], vlen)
+    verdict = _judged(reference, subject, cases, calls, replies, vlen, seed)
+    return replace(verdict, cases=len(batch) if verdict.ok else verdict.cases - batch.start)
+
+
+def joined(verdicts: Iterable[Verdict]) -> Verdict:
+    """One verdict of several parts in order, up to the first failure."""
+    whole: Verdict | None = None
+    for verdict in verdicts:
+        if whole is not None:
+            cases, worst = whole.cases + verdict.cases, max(whole.worst, verdict.worst)
+            verdict = replace(verdict, cases=cases, worst=worst)
+        whole = verdict
+        if not whole.ok:
+            break
+    assert whole is not None
+    return whole
 
 
 def _passed(cases: Sequence[Case]) -> Outcome:
