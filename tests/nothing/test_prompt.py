@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from tensorop import settings
-from tensorop.author import offline, parse
+from tensorop.author import offline, parse, rules
 from tensorop.author.llm import machine
-from tensorop.author.llm.prompt import MAX_TOKENS, Brief, Lessons, opening, token_limit, tokens
+from tensorop.author.llm.prompt import MAX_TOKENS, Brief, Lessons, opening, repair, token_limit, tokens
 from tensorop.commands import prompt as asking
 from tensorop.errors import UsageError
+from tensorop.model.trial import Kind, Outcome
 from tensorop.render import instantiate
 from tensorop.specs import catalog, platforms
 from tests.support import commands
@@ -101,6 +102,15 @@ def test_a_prompt_that_is_too_long_loses_its_least_important_sections() -> None:
     assert "The core" in kept[5500]
     assert "Other ways to read A" not in kept[7000]
     assert tokens(*opening(brief("cortex-a53"), Lessons(), 5500)) <= 5500
+
+
+def test_a_repair_quotes_the_rules_of_the_guard_that_refused() -> None:
+    asked = opening(brief("avx2"), Lessons())
+    said = "at mr_vectors=1 nr=2: names: it uses 'q', which its function does not declare: q += 1;"
+    question = repair(brief("avx2"), asked, "an answer", Outcome(Kind.REFUSED, "author", said))[-1].text
+    assert [rule.guard for rule in rules.rules() if rule.sentence in question] == ["names"]
+    wrong = repair(brief("avx2"), asked, "an answer", Outcome(Kind.WRONG, "verify", "names: 2 elements"))[-1].text
+    assert not [rule.guard for rule in rules.rules() if rule.sentence in wrong]
 
 
 def test_a_limit_that_is_none_is_refused() -> None:
