@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from rich.markup import escape
+
 from tensorop import tuning
 from tensorop.cli import screen, tables
 from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError
+from tensorop.measure.hot_loop import HotLoop
 from tensorop.model.budget import parse_seconds
 from tensorop.model.option import Option
 from tensorop.model.verdict import Seed
@@ -104,6 +107,18 @@ def judge(
     screen.answer(format_, ruling.to_json(), lambda: _show(ruling), ok=ruling.ok)
 
 
+def _show_loop(loop: HotLoop) -> None:
+    """The stalls of the hottest loop, by instruction."""
+    tables.line(f"  hottest loop of the micro-kernel: {loop.runs} runs, {loop.part:.0%} of all stall cycles")
+    table = tables.table(None, ["    instruction", "waits for"], ("cycles",))
+    for one in loop.instructions:
+        causes = sorted(one.stalls.items(), key=lambda item: -item[1])
+        why = ", ".join(cause.replace("_", " ") for cause, cycles in causes if cycles)
+        waits = sum(one.stalls.values())
+        table.add_row(f"    {escape(one.text)}", why, f"{waits:.2f}" if waits else "")
+    tables.console().print(table)
+
+
 def _show(ruling: Ruling) -> None:
     tables.show_controls(ruling.controls)
     for remark in ruling.remarks:
@@ -121,6 +136,8 @@ def _show(ruling: Ruling) -> None:
             cost, speed = tables.figure(figure.cost), tables.figure(figure.speed)
             table.add_row(f"  {figure.of}", str(figure.vlen or "-"), cost, speed, share)
         tables.console().print(table)
+        if one.hot_loop is not None and one is ruling.judged[0]:
+            _show_loop(one.hot_loop)
     outcome = ruling.outcome
     if ruling.ok:
         tables.line(f"{ruling.of.file} passed; measured by {ruling.measured_by}")

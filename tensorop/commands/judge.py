@@ -15,6 +15,7 @@ from tensorop.backends import reach
 from tensorop.commands import operator_read
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.measure.hot_loop import HotLoop
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -31,7 +32,7 @@ from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import confinement, judging
 from tensorop.trial.calls import micro_problem
-from tensorop.trial.evaluator import CALL_TIMEOUT_S, Evaluator
+from tensorop.trial.evaluator import CALL_TIMEOUT_S, Evaluator, Prepared
 from tensorop.trial.trial import carry_out
 from tensorop.verify import controls
 
@@ -61,6 +62,7 @@ class Configuration:
     point: Point
     outcome: Outcome
     figures: tuple[Figure, ...] = ()  # empty unless it passed
+    hot_loop: HotLoop | None = None  # of the micro-kernel alone, under a board model
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ class Ruling:
                     "point": dict(one.point),
                     "outcome": _record(one.outcome),
                     "figures": [{**asdict(figure), "vlen": figure.vlen or None} for figure in one.figures],
+                    "hot_loop": asdict(one.hot_loop) if one.hot_loop else None,
                 }
                 for one in self.judged
             ],
@@ -243,15 +246,19 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
     nearest = seeds.around(prior.blocking(operator, platform, Kernel(template, dtype, point)), space)[0]
     variant = Variant(Kernel(template, dtype, point), nearest)
     figures: list[Figure] = []
-    outcome = Outcome(Kind.OK, "measure")
+    outcome, hottest = Outcome(Kind.OK, "measure"), None
     for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
         at = replace(evaluator, run=replace(evaluator.run, stage=stage), inputs={})
-        ended = carry_out(at, Trial("judge", 0, stage, variant), judging.PATIENT)
+        trial = Trial("judge", 0, stage, variant)
+        ended = carry_out(at, trial, judging.PATIENT)
         if not ended.outcome.ok:
             return Configuration(variant.point, ended.outcome)
         outcome = ended.outcome
+        built = at.prepare(trial) if stage is Stage.MICRO else None
+        if isinstance(built, Prepared):
+            hottest = at.hot_loop(trial, built)
         figures += _figures(evaluator, stage, variant, ended.score.per_problem)
-    return Configuration(variant.point, outcome, tuple(figures))
+    return Configuration(variant.point, outcome, tuple(figures), hottest)
 
 
 def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mapping[str, Samples]) -> Iterator[Figure]:

@@ -41,6 +41,15 @@ _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-
 
 
 @dataclass(frozen=True)
+class Executed:
+    """An instruction of a program: how often it ran, and the best fit's stall cycles of all runs by cause."""
+
+    address: int
+    runs: int
+    stalls: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class RegionCounts:
     """Counts of one marked region of one run."""
 
@@ -59,6 +68,7 @@ class RegionCounts:
     refused: bool  # more than 1 % unknown: the cycles must not be used
     ended: bool  # False: the program ended inside the region
     alternatives: Mapping[str, float] = field(default_factory=dict)  # alternative -> cycles of the best fit under it
+    profile: tuple[Executed, ...] = ()  # by instruction, in no order; empty unless asked for
 
     @property
     def total(self) -> int:
@@ -95,18 +105,20 @@ def prepare(
     scenarios: str | Sequence[Mapping[str, float]] = "best",
     alternatives: bool = False,
     cold: bool = False,
+    profile: bool = False,
 ) -> BoardRun:
     """Builds the plug-in when needed and writes its configuration into `folder`.
 
     scenarios: best (one, for a search), interval, sensitivity, or choices of one's own (see specs.board).
-    alternatives: count under each of the model's alternatives too.
+    alternatives: count under each of the model's alternatives too. cold: begin with empty caches.
+    profile: report stalls by instruction too.
     Raises MissingTool without a host compiler.
     """
     values = scenario_values(model, scenarios) if isinstance(scenarios, str) else tuple(scenarios)
     beside = alternative_values(model) if alternatives else {}
     values = (*values, *beside.values())
     config = folder / "board.config"
-    write_config(model, vlen, config, values, cold=cold)
+    write_config(model, vlen, config, values, cold=cold, profile=profile)
     return BoardRun(plugin(len(values)), config, folder / "board.jsonl", model.name, tuple(beside))
 
 
@@ -208,7 +220,13 @@ def _region(data: dict[str, object], alternatives: Sequence[str]) -> RegionCount
         refused=share > MAX_UNKNOWN_SHARE,
         ended=bool(data["ended"]),
         alternatives=dict(zip(alternatives, map(float, cycles[own:]), strict=True)),
+        profile=tuple(_executed(one) for one in data.get("profile", ())),  # type: ignore[attr-defined]
     )
+
+
+def _executed(data: Sequence[object]) -> Executed:
+    address, runs, stalls = data
+    return Executed(int(str(address)), int(str(runs)), _mapping(stalls, float))
 
 
 def _mapping(data: object, kind: type[N]) -> dict[str, N]:

@@ -20,13 +20,24 @@ def write_config(
     scenarios: Sequence[Mapping[str, float]] = ({},),
     *,
     cold: bool = False,
+    profile: bool = False,
 ) -> None:
     """Writes the plug-in's configuration; parameters as for `text`."""
-    path.write_text(text(model, vlen, scenarios, cold=cold), encoding="utf-8")
+    path.write_text(text(model, vlen, scenarios, cold=cold, profile=profile), encoding="utf-8")
 
 
-def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] = ({},), *, cold: bool = False) -> str:
-    """The plug-in's configuration: lines `key numbers...`, with one number for each scenario where they may differ."""
+def text(
+    model: BoardModel,
+    vlen: int,
+    scenarios: Sequence[Mapping[str, float]] = ({},),
+    *,
+    cold: bool = False,
+    profile: bool = False,
+) -> str:
+    """The plug-in's configuration: lines `key numbers...`, with one number for each scenario where they may differ.
+
+    cold: regions begin with empty caches; profile: stalls are reported by instruction too
+    """
     values = _Values(model, tuple(scenarios))
     dlen = model.dlen(vlen)
     core, memory = model.core, model.memory
@@ -38,6 +49,7 @@ def text(model: BoardModel, vlen: int, scenarios: Sequence[Mapping[str, float]] 
         f"dlen {dlen}",
         f"vl_dependent {int(model.vector.vl_dependent)}",
         f"cold {int(cold)}",
+        *(["profile 1"] if profile else []),
         f"units {len(units)}",
         values.line("mispredict", core.mispredict, "core.mispredict"),
         values.line("taken", core.taken_branch, "core.taken_branch"),

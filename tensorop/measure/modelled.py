@@ -52,7 +52,15 @@ def count(
     turns = [request.pairs] if len(request.calls) > 1 else [[(request.calls[0], one)] for one in request.entries]
     for turn in turns:
         with scratch.folder("board") as folder:
-            run = board.prepare(model, request.vlen, folder, scenarios=scenarios, alternatives=alternatives, cold=cold)
+            run = board.prepare(
+                model,
+                request.vlen,
+                folder,
+                scenarios=scenarios,
+                alternatives=alternatives,
+                cold=cold,
+                profile=request.profile,
+            )
             kept = _kept(runner, request, run, guest) if request.judged_by else None
             if kept is not None:
                 with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
@@ -103,15 +111,17 @@ def _counted(
         if not (verdicts[-1].ok or request.compares):
             return verdicts[-1]
     regions = board.parse(run.out, run.alternatives)
-    samples = []
+    samples, profiles = [], []
     for one in asked:
+        profiles.append(regions[one.warm].profile if len(regions) > one.warm else ())
         counted = _samples(regions[: 1 + one.warm], 1 + one.warm, run.model)
         if isinstance(counted, Outcome):
             return counted
         samples.append(counted)
         regions = regions[1 + one.warm :]
     if not request.empty:
-        return [Measurement(of_call, verdict) for of_call, verdict in zip(samples, verdicts, strict=True)]
+        each = zip(samples, verdicts, profiles, strict=True)
+        return [Measurement(of_call, verdict, profile=profile) for of_call, verdict, profile in each]
     found = []
     for whole, empty, verdict in zip(samples, samples[len(verdicts) :], verdicts, strict=False):
         net = less(whole, empty)

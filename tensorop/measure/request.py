@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from tensorop.measure.board import Executed
 from tensorop.model.call import Call, CallOutput, Reply
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.runners import session
@@ -44,6 +45,7 @@ class MeasureRequest:
     judged_by: str = ""  # identity of the judge; if set, cost and verdict are cached
     guest: Guest | None = None  # options of the process
     timeout_s: float = 120.0  # for each call
+    profile: bool = False  # under a model, stalls by instruction too
 
     @property
     def pairs(self) -> list[tuple[Call, Entry]]:
@@ -81,3 +83,4 @@ class Measurement:
     empty: float | None = None  # subtracted cost of a call whose function returns at once
     rounds: tuple[float, ...] = ()  # on a clock: ns a call; rounds of one request's entries are paired
     steady: bool = True  # the clock's reference did not drift
+    profile: tuple[Executed, ...] = ()  # if asked for

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from tensorop.author import offline
 from tensorop.errors import BoardError, SpecError
+from tensorop.measure import hot_loop
+from tensorop.measure.hot_loop import HotLoop
 from tensorop.measure.request import MeasureRequest
 from tensorop.measure.statistics import geomean
 from tensorop.model.call import Access, Buffer, Call, CallOutput
@@ -293,6 +295,22 @@ class Evaluator:
             return measured
         impossible = self.impossible(problems, variant, measured)
         return impossible or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
+
+    def hot_loop(self, trial: Trial, prepared: Prepared) -> HotLoop | None:
+        """The loop of a micro-kernel that takes most of its time at the first VLEN; None if a clock measures.
+
+        trial: one that passed
+        """
+        if not self.target.deterministic:
+            return None
+        vlen, variant = self.target.vlens[0], trial.variant
+        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
+        problem = self.micro_problem(variant, vlen)
+        warm = (warming_calls(float(self.operator.reference.work(problem))),)
+        call = self.call(problem, variant, full, vlen)
+        request = MeasureRequest(prepared.program, [call], [MICRO_KERNEL], vlen=vlen, warm=warm, profile=True)
+        found = self.target.measure(request)
+        return None if isinstance(found, Outcome) else hot_loop.hot_loop(prepared.program, found[0].profile)
 
     def impossible(
         self, problems: Sequence[Problem], variant: Variant, measured: Sequence[Mapping[int, Samples]]

@@ -201,6 +201,8 @@ static bool read_line(struct config *config, const char *key) {
         return next_bool(&config->vl_dependent);
     if (!strcmp(key, "cold"))
         return next_bool(&config->cold);
+    if (!strcmp(key, "profile"))
+        return next_bool(&config->profile);
     if (!strcmp(key, "pipeline")) {
         char *word = next_word();
         return word && snprintf(config->pipeline, sizeof config->pipeline, "%s", word) > 0;

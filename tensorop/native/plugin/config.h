@@ -44,6 +44,7 @@ struct config {
     unsigned dlen;
     bool vl_dependent;
     bool cold;
+    bool profile; /* also report each instruction's stalls */
     char pipeline[16];
     unsigned units;
     uint8_t unit[COSTS];

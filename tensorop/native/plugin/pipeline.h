@@ -21,6 +21,14 @@
 enum stall { STALL_CAUSES(AS_STALL) STALLS };
 #undef AS_STALL
 
+/* Stall cycles of one instruction, by cause. */
+struct stalls {
+    double by_cause[STALLS];
+};
+
+/* Those of the instructions of the block that runs, by index; NULL: nobody asked. */
+extern struct stalls *block_stalls;
+
 struct pipeline {
     const char *name;
     void (*init)(const struct config *config);

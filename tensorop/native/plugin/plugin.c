@@ -29,8 +29,12 @@ struct block {
     uint64_t pc, fallthrough;
     unsigned n;
     struct insn *insns;
+    uint8_t *widths; /* of its instructions, in bytes */
     int64_t *avl; /* the length of each vset if it is a constant in this block, else -1 */
     struct form *forms;
+    uint64_t runs;         /* in this region, and its instructions' stalls, if there is a profile */
+    struct stalls *stalls;
+    struct block *profiled; /* the next one of the region's */
     struct {
         uint64_t line;
         unsigned first; /* its first instruction */
@@ -64,6 +68,8 @@ static struct vstate outside[THREADS]; /* by thread, while no region is measured
 static struct touched *touched;
 static unsigned touched_n, touched_room;
 static struct counts counted;
+struct stalls *block_stalls;
+static struct block *profiled; /* the blocks that ran in this region */
 static struct form **run_forms;
 static unsigned run_forms_n, run_forms_room;
 
@@ -253,6 +259,35 @@ static void see_length(const struct block *block) {
         vstate.vl = seen;
 }
 
+/* Counts a run of the block for the profile. */
+static void profile(struct block *block) {
+    if (!block->stalls && !(block->stalls = calloc(block->n, sizeof *block->stalls)))
+        abort();
+    if (!block->runs++) {
+        block->profiled = profiled;
+        profiled = block;
+    }
+    block_stalls = block->stalls;
+}
+
+/* Reports the blocks that ran, and forgets their stalls; whether there was one. */
+static bool end_profile(void) {
+    bool any = false;
+    for (struct block *block = profiled; block; block = block->profiled) {
+        uint64_t pc = block->pc;
+        for (unsigned i = 0; i < block->n; i++) {
+            report_instruction(output, !any, pc, block->runs, &block->stalls[i]);
+            any = true;
+            pc += block->widths[i];
+        }
+        memset(block->stalls, 0, block->n * sizeof *block->stalls);
+        block->runs = 0;
+    }
+    profiled = NULL;
+    block_stalls = NULL;
+    return any;
+}
+
 static void begin_region(bool warm) {
     inside = true;
     warming = warm;
@@ -272,6 +307,7 @@ static void end_region(bool ended) {
     }
     pipeline->end(cycles, stalls);
     report_region(output, regions++, ended, &counted, &memory, config.scenarios, cycles, stalls);
+    report_end(output, end_profile());
     inside = warming = false;
 }
 
@@ -353,6 +389,7 @@ static void forget(struct block *block) {
 }
 
 static void run_marked(struct block *block, struct form *form, const struct touched **cursor) {
+    block_stalls = NULL;
     for (unsigned i = 0; i < block->n; i++) {
         uint8_t mark = form->uops[i].mark;
         if (mark == MARK_END && inside)
@@ -378,6 +415,8 @@ static void simulate(struct block *block, uint64_t next) {
     const struct touched *cursor = touched;
     if (block->epoch != epoch)
         forget(block);
+    if (config.profile && inside && !warming && !block->marks)
+        profile(block);
     if (block->marks) {
         run_marked(block, form, &cursor);
     } else if (inside) {
@@ -471,6 +510,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     struct block *block = calloc(1, sizeof *block);
     if (!block || !(block->insns = calloc(n, sizeof *block->insns)) ||
         !(block->avl = calloc(n, sizeof *block->avl)) ||
+        !(block->widths = calloc(n, sizeof *block->widths)) ||
         !(block->code = calloc(n, sizeof *block->code)))
         abort();
     block->pc = block->fallthrough = qemu_plugin_tb_vaddr(tb);
@@ -490,6 +530,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
             block->code[block->code_n++].first = i;
         }
         block->fallthrough += width;
+        block->widths[i] = (uint8_t)width;
         block->marks |= insn->mark != MARK_NONE;
         block->begins |= insn->mark != MARK_NONE && insn->mark != MARK_END;
         block->sets_vtype |= insn->vset != VSET_NONE;

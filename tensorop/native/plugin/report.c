@@ -49,6 +49,22 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
     fputs("}, \"unknown\": [", out);
     for (unsigned i = 0; i < counts->unknowns; i++)
         fprintf(out, "%s\"%08" PRIx32 "\"", i ? ", " : "", counts->unknown[i]);
-    fputs("]}\n", out);
+    fputs("]", out);
+}
+
+void report_instruction(FILE *out, bool begins, uint64_t pc, uint64_t runs,
+                        const struct stalls *stalls) {
+    bool comma = false;
+    fprintf(out, "%s[%" PRIu64 ", %" PRIu64 ", {", begins ? ", \"profile\": [" : ", ", pc, runs);
+    for (int i = 0; i < STALLS; i++)
+        if (stalls->by_cause[i] > 0) {
+            fprintf(out, "%s\"%s\": %.3f", comma ? ", " : "", stall_names[i], stalls->by_cause[i]);
+            comma = true;
+        }
+    fputs("}]", out);
+}
+
+void report_end(FILE *out, bool profile) {
+    fputs(profile ? "]}\n" : "}\n", out);
     fflush(out);
 }

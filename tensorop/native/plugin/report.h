@@ -19,4 +19,11 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
                    const struct memory_counts *memory, unsigned scenarios, const double *cycles,
                    const double *stalls);
 
+/* Then its instructions: address, runs, and stall cycles by cause. begins: it is the first one. */
+void report_instruction(FILE *out, bool begins, uint64_t pc, uint64_t runs,
+                        const struct stalls *stalls);
+
+/* Ends the region's line. profile: there were instructions. */
+void report_end(FILE *out, bool profile);
+
 #endif

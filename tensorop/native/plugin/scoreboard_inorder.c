@@ -28,6 +28,7 @@ static vec queue_slot[MAX_QUEUE], queue_last;
 static unsigned next_queued;
 static double elapsed[LANES];
 static double stalled[STALLS];
+static struct stalls *own; /* the instruction's that waits */
 
 static void init(const struct config *c) {
     config = c;
@@ -56,6 +57,12 @@ static void begin(void) {
         memory_clear();
     memory_restart();
     forward_restart();
+}
+
+static inline void waited(unsigned cause, double cycles) {
+    stalled[cause] += cycles;
+    if (own)
+        own->by_cause[cause] += cycles;
 }
 
 static void rebase(void) {
@@ -112,7 +119,7 @@ static void charge_operands(const struct uop *u, float from, float to) {
         for (int k = 0; k < u->src[i].count; k++)
             if (first(ready[u->src[i].base + k]) >= to)
                 cause = produced_by[u->src[i].base + k];
-    stalled[cause] += to - from;
+    waited(cause, to - from);
 }
 
 static inline void write_group(vec *table, struct span_of span, vec done, const struct uop *u) {
@@ -134,7 +141,7 @@ static vec enqueue(const struct uop *u, vec t) {
     t = vceil(t);
     float from = first(issue), to = first(t);
     if (to > from)
-        stalled[STALL_queue] += to - from;
+        waited(STALL_queue, to - from);
     issue = vadd(vmax(issue, t), *u->slot);
     return vmax(t, queue_last);
 }
@@ -172,6 +179,7 @@ static vec all_done(vec t) {
 static void step(const struct uop *u, unsigned index, const struct touched **touched,
                  const struct touched *all, const struct touched *end) {
     bool queued = u->vector && config->vector_queue;
+    own = block_stalls ? block_stalls + index : NULL;
     vec t = queued ? enqueue(u, issue_cycle()) : issue_cycle();
     float at = first(t), next;
 
@@ -187,7 +195,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     if (u->serialises) {
         t = all_done(t);
         next = first(t);
-        stalled[STALL_fence] += next - at;
+        waited(STALL_fence, next - at);
         at = next;
     }
 
@@ -205,14 +213,14 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
                 t = vmax(t, vadd(read_last[u->dst[d].base + k], config->write_after_read));
         next = first(t);
         if (!queued)
-            stalled[STALL_write_after_read] += next - at;
+            waited(STALL_write_after_read, next - at);
         at = next;
     }
     if (u->access == ACCESS_STORE) {
         t = vmax(t, ring_free(&config->store_buffer, store_slot, next_store));
         next = first(t);
         if (!queued)
-            stalled[STALL_store_buffer] += next - at;
+            waited(STALL_store_buffer, next - at);
         at = next;
     }
     t = vceil(t);
@@ -237,7 +245,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
             multiplied[next_multiplied++ % MULTIPLIED] = t;
         next = first(t);
         if (!queued)
-            stalled[STALL_unit] += next - at;
+            waited(STALL_unit, next - at);
     }
 
     uint8_t producer = STALL_compute;
@@ -267,7 +275,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
             if (config->load_may_stop && u->cost == COST_load) {
                 vec late = vceil(vsub(arrival, done));
                 resumed = vmax(t, vadd(vadd(t, late), config->load_miss_stops));
-                stalled[STALL_load_l1 + worst] += first(resumed) - first(t);
+                waited(STALL_load_l1 + worst, first(resumed) - first(t));
             }
             done = arrival;
             producer = STALL_load_l1 + worst;
@@ -327,13 +335,13 @@ static void branch(bool taken, bool mispredicted) {
         issue = vadd(issue, config->mispredict);
     else if (taken)
         issue = vadd(issue, config->taken);
-    stalled[STALL_branch] += first(issue) - at;
+    waited(STALL_branch, first(issue) - at);
 }
 
 static void fetch(uint64_t line) {
     float at = first(issue);
     issue = vmax(issue, vceil(memory_fetch(line, issue)));
-    stalled[STALL_fetch] += first(issue) - at;
+    waited(STALL_fetch, first(issue) - at);
 }
 
 static void end(double cycles[LANES], double stalls[STALLS]) {

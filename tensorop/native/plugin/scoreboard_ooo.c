@@ -16,6 +16,7 @@ static vec front; /* when the next instruction may enter; the fraction counts us
 static vec last_retired;
 static vec retired[MAX_WINDOW];
 static uint8_t retired_cause[MAX_WINDOW];
+static struct stalls *retired_own[MAX_WINDOW]; /* of the instruction in this place of the window */
 static unsigned entered;
 static vec ready[REGS], forwarded[REGS];
 static vec unit_free[MAX_UNITS];
@@ -24,6 +25,7 @@ static unsigned next_store;
 static vec branch_done;
 static double elapsed[LANES];
 static double stalled[STALLS];
+static struct stalls *own; /* the last instruction's */
 
 static void init(const struct config *c) {
     config = c;
@@ -34,7 +36,7 @@ static void begin(void) {
     front = last_retired = store_last = branch_done = vset(0);
     for (int i = 0; i < MAX_WINDOW; i++) {
         retired[i] = vset(0);
-        retired_cause[i] = STALL_compute;
+        retired_cause[i] = STALL_compute, retired_own[i] = NULL;
     }
     for (int i = 0; i < REGS; i++)
         ready[i] = forwarded[i] = vset(0);
@@ -49,6 +51,12 @@ static void begin(void) {
         memory_clear();
     memory_restart();
     forward_restart();
+}
+
+static inline void waited(struct stalls *of, unsigned cause, double cycles) {
+    stalled[cause] += cycles;
+    if (of)
+        of->by_cause[cause] += cycles;
 }
 
 static void rebase(void) {
@@ -126,16 +134,17 @@ static void hint(const struct uop *u, vec start, const struct touched *all,
 static void step(const struct uop *u, unsigned index, const struct touched **touched,
                  const struct touched *all, const struct touched *end) {
     unsigned place = entered % config->window;
+    own = block_stalls ? block_stalls + index : NULL;
     vec cycle = vfloor(vadd(front, vset(1e-3f)));
     float at = first(cycle), next;
     vec entry = vmax(cycle, vceil(retired[place]));
     next = first(entry);
-    stalled[retired_cause[place]] += next - at;
+    waited(retired_own[place], retired_cause[place], next - at);
     if (u->access == ACCESS_STORE) {
         at = next;
         entry = vmax(entry, vceil(ring_free(&config->store_buffer, store_slot, next_store)));
         next = first(entry);
-        stalled[STALL_store_buffer] += next - at;
+        waited(own, STALL_store_buffer, next - at);
     }
     front = vadd(vmax(front, entry), *u->slot);
 
@@ -195,6 +204,7 @@ static void step(const struct uop *u, unsigned index, const struct touched **tou
     last_retired = vmax(vadd(last_retired, *u->slot), done);
     retired[place] = last_retired;
     retired_cause[place] = cause;
+    retired_own[place] = own;
     entered++;
 }
 
@@ -215,13 +225,13 @@ static void branch(bool taken, bool mispredicted) {
         front = vmax(front, vadd(branch_done, config->mispredict));
     else if (taken)
         front = vadd(front, config->taken);
-    stalled[STALL_branch] += first(front) - at;
+    waited(own, STALL_branch, first(front) - at);
 }
 
 static void fetch(uint64_t line) {
     float at = first(front);
     front = vmax(front, vceil(memory_fetch(line, front)));
-    stalled[STALL_fetch] += first(front) - at;
+    waited(own, STALL_fetch, first(front) - at);
 }
 
 static void end(double cycles[LANES], double stalls[STALLS]) {
