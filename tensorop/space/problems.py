@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 LONGEST_S = 3600.0  # seconds; longest run of a whole problem under an emulator
 CHEAP = 40  # problems below 1/CHEAP of the budget always fit
-# A trial may take this part of the cost of all problems. On 200 recorded blockings (of one RISC-V core, f32) such trials order
-# the best quarter as all problems do, with Kendall's tau 0.75; tests/nothing/test_race_recorded.py computes it.
+# A trial may take this part of the cost of all problems. On 200 recorded blockings (one RISC-V core, f32) such trials
+# order the best quarter as all problems do, with Kendall's tau 0.75; tests/nothing/test_race_recorded.py computes it.
 SKETCH, THRIFT = 0.35, 0.5
 FEW = 12  # so few problems are all measured in each trial
 
