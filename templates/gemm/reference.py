@@ -37,6 +37,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Judgement
 
 SUMS = {"i8": "i32", "bf16": "f32", "f16": "f32"}  # dtypes whose C is of another format than A and B
+GROUPS = 4  # steps of k: a multiple of every group that packing makes
 WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
 LAYOUTS = ("row", "col")
 MUCH = 2e7  # multiplications above which f64 is summed by blocks
@@ -946,6 +947,23 @@ class Gemm(Contract):
         a, b, *rest = given.buffers
         return replace(given, buffers=(like(a), like(b), *rest))
 
+    def panels(self, problem: Problem, given: Call, compute: str, group: int) -> Call:
+        """The same call with A and B as packing leaves them: a row for each `group` steps of k, which lie together."""
+        p, number = product(problem), NUMBERS[compute]
+        a, b, *rest = given.buffers
+
+        def panel(stored: Array, behind: int) -> Array:
+            if group == 1:
+                made = number.encoded(p.operands.decoded(stored))
+            else:
+                steps = stored.reshape(-1, group, stored.shape[1]).transpose(0, 2, 1)
+                made = np.ascontiguousarray(steps.astype(f"i{number.size // group}")).view(number.storage)
+            return np.concatenate([made.ravel(), np.zeros(behind, number.storage)])
+
+        of_a, of_b = panel(p.a.view(a.data).T, 0), panel(p.b.view(b.data), int(problem.options.get("beyond", 0)))
+        packed = (replace(one, data=data, apart=(0, 0)) for one, data in ((a, of_a), (b, of_b)))
+        return replace(given, buffers=(*packed, *rest))
+
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         return {"C": oracle(problem, given)}
 
@@ -1061,10 +1079,11 @@ class Gemm(Contract):
         any. A and B are one panel each, as packing leaves them: A by rows or, its columns in whole vectors, by columns;
         B by columns or by rows. full_tile: the largest tile at each of the depths, then at drawn ones.
 
-        Depths of k, coefficients and inputs change from call to call. None of dtypes whose packing widens. Without
-        masks panels of A are zero behind their rows, and behind one of B a vector more can be read (`beyond`).
+        Depths of k, coefficients and inputs change from call to call. Of dtypes whose packing widens, only the largest
+        tile, with whole groups of k (`panels` makes them). Without masks panels of A are zero behind their rows, and
+        behind one of B a vector more can be read (`beyond`).
         """
-        if dtype in SUMS:
+        if dtype in SUMS and not (full_tile and reads.get("a") == "columns"):
             return ()
         how, tallest, nr, ku = reads.get("a"), int(point["mr_vectors"]), int(point["nr"]), int(point.get("ku", 1))
         by_rows, along = how == "rows", 1 if how == "rows" else lanes
@@ -1087,6 +1106,8 @@ class Gemm(Contract):
             short = int(rng.integers(1, lanes)) if tail else 0
             values: dict[str, Value] = {"layout": "col", "m": v * along - short, "n": n, "ta": int(by_rows)}
             k = deep.get(int(at)) or depths[int(at if full_tile else rng.integers(len(depths)))]
+            if dtype in SUMS:
+                k = -(-k // GROUPS) * GROUPS
             values |= {"tb": int(not by_rows), "k": k, "lda_pad": short}
             # no other case of its code: NaN would hide a fault
             alone = not full_tile and (tail or (len(tails) == 1 and at < once))

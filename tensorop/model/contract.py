@@ -285,6 +285,13 @@ class Contract(ABC):
         """The call with packed operands, for a micro-kernel alone. compute: their number format."""
         return given
 
+    def panels(self, problem: Problem, given: Call, compute: str, group: int) -> Call:
+        """A call of `kernel_grid` with its operands as packing leaves them, where that changes their format.
+
+        compute: number format of packed elements; group: steps of the inner dimension in one of them
+        """
+        return given
+
     def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
         """The storage of an output with `values` (in the order of `expected`) in it; gaps are as in `storage`."""
         return values.reshape(-1)

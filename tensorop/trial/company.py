@@ -197,7 +197,7 @@ def _verified(evaluate: Evaluator, program: Program, entries: Sequence[int]) -> 
         subjects, cases = [], []
         for trial, at in left:
             subject = evaluate.subject(trial.variant, program.path, Entry(at + 1))
-            subjects.append(replace(subject, timeout_s=CALL_TIMEOUT_S))
+            subjects.append(replace(subject, timeout_s=CALL_TIMEOUT_S, panels=evaluate.panels))
             whole = functools.partial(_full_tile, evaluate, trial.variant)
             cases.append(grid.in_turn(whole, vlens)(vlen, evaluate.run.seed))
         verdicts = grid.check_together(evaluate.operator.reference, subjects, cases, vlen, evaluate.run.seed)

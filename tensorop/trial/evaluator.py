@@ -363,6 +363,14 @@ class Evaluator:
     def _formats(self) -> Formats:
         return self.target.platform.formats(self.run.dtype)
 
+    @property
+    def panels(self) -> Callable[[Problem, Call], Call] | None:
+        """Makes the operands of a kernel alone as packing leaves them; None if packing does not change their format."""
+        formats = self._formats
+        if not formats.widened:
+            return None
+        return functools.partial(self.operator.reference.panels, compute=formats.compute, group=formats.group)
+
     def _more(self, full: Point) -> tuple[int, ...]:
         """Run-time parameters of a candidate's calls."""
         return tuple(int(full[name]) for name in self.operator.runtime)

@@ -112,7 +112,9 @@ def check_together(
     """As `check`, of several entries of one program in one process. cases: for each subject."""
     given = zip(subjects, cases, strict=True)
     calls = [_calls(reference, one, own, range(len(own)), vlen, seed) for one, own in given]
-    replies = execute_together(subjects, [[call for _, call in own] for own in calls], vlen)
+    each = zip(subjects, cases, calls, strict=True)
+    sent = [[subject.sent(own[i].problem, call) for i, call in given] for subject, own, given in each]
+    replies = execute_together(subjects, sent, vlen)
     found = zip(subjects, cases, calls, replies, strict=True)
     return tuple(_judged(reference, *one, vlen, seed) for one in found)
 

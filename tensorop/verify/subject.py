@@ -36,6 +36,7 @@ class Subject:
     compute: str = ""  # number format of the workspace; empty: the call's dtype
     timeout_s: float = 20.0  # for each call
     more: tuple[int, ...] = ()  # run-time parameters, which follow the operator's dims in every call
+    panels: Callable[[Problem, Call], Call] | None = None  # makes packed operands of a kernel alone, if they differ
     made: dict[tuple[int, int], Call] | None = None  # (id of a case, VLEN) -> its call, while the case is kept
     answers: Answers | None = None  # for large problems: inputs are the same at every VLEN, computed by the oracle once
 
@@ -49,6 +50,10 @@ class Subject:
         if self.made is not None:
             self.made[id(case), vlen] = call
         return call
+
+    def sent(self, problem: Problem, call: Call) -> Call:
+        """The call as the program gets it; outputs are judged by the operands of `call`."""
+        return call if self.panels is None else self.panels(problem, call)
 
     def execute(self, calls: Sequence[Call], vlen: int) -> list[Reply]:
         """Runs all calls in one process, and in a new one after each crash; replies in order.

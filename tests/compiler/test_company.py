@@ -27,8 +27,10 @@ FAULTS = {  # what a kernel does at its first instruction
 }
 
 
-def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, bad: int) -> tuple[list[Trial], list[TrialResult]]:
-    evaluate = drawn_kernels.evaluator("native", tmp_path)
+def ran(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, bad: int, dtype: str = "f32"
+) -> tuple[list[Trial], list[TrialResult]]:
+    evaluate = drawn_kernels.evaluator("native", tmp_path, dtype)
     trials = drawn_kernels.drawn(evaluate, 6, seed=3)
     name = instantiate.ident(evaluate.target.platform, trials[bad].variant.kernel)
     honest = company.texts.full_tile
@@ -52,6 +54,15 @@ def test_a_faulty_kernel_fails_and_its_neighbours_pass(
     _, results = ran(monkeypatch, tmp_path, text, bad=2)
     assert [result.outcome.ok for result in results] == [True, True, False, True, True, True], results
     assert results[2].outcome.kind in kinds, results[2]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "bf16", "f16"])
+def test_a_kernel_of_packed_formats_is_judged_by_its_sums(
+    dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trials, results = ran(monkeypatch, tmp_path, "k -= k > 40;", 2, dtype)
+    kinds = [result.outcome.kind for result in results]
+    assert kinds == [Kind.WRONG if number == 2 else Kind.OK for number in range(len(trials))]
 
 
 def test_two_kernels_of_one_name_get_programs_of_their_own(tmp_path: Path) -> None:

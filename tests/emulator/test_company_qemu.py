@@ -13,7 +13,13 @@ from tests.support import drawn_kernels
 
 @pytest.mark.parametrize(
     ("operator", "platform", "dtype"),
-    [("gemm", "spacemit-k1", "f32"), ("gemm", "cortex-a53", "f64"), ("gemm", "rvv", "f32"), ("conv2d", "rvv", "f32")],
+    [
+        ("gemm", "spacemit-k1", "f32"),
+        ("gemm", "cortex-a53", "f64"),
+        ("gemm", "rvv", "f32"),
+        ("gemm", "rvv", "i8"),
+        ("conv2d", "rvv", "f32"),
+    ],
 )
 def test_cycles_are_equal_alone_in_company_and_in_any_order(
     operator: str, platform: str, dtype: str, tmp_path: Path
