@@ -144,8 +144,12 @@ def libraries(sources: Sources, platform: Platform, *, jobs: int = 2) -> tuple[B
     """
     built: dict[str, BuiltLibrary] = {}
     with ThreadPoolExecutor(max(jobs, 1)) as pool:
+        units = [unit for made in sources.libraries for unit in made.units]
+        # the longest first, so that all end together
+        units.sort(key=lambda unit: len(unit.text) if unit.tuned else 0, reverse=True)
+        compiling = {unit.name: pool.submit(_compile, unit, sources, platform) for unit in units}
         for library in sources.libraries:
-            members = list(pool.map(lambda unit: _compile(unit, sources, platform), library.units))
+            members = [compiling[unit.name].result() for unit in library.units]
             over = [built[name].shared for name in library.over]
             built[library.name] = _link(library, members, platform, over)
     return tuple(built.values())
