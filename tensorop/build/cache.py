@@ -1,7 +1,8 @@
 """The build cache: entries are keyed by everything that affects a product, published by one rename, and never changed.
 
-Entries are executed. So each has a digest of its product, written last (and synced to disk in the user's cache). An
-entry is used only if the digest matches and its folder belongs to this user or root; otherwise it is built again.
+Entries are executed. So each has a digest of its product, and is used only if the digest matches and its folder belongs
+to this user or root; otherwise it is built again. So nothing is synced to disk: what a power failure cuts has another
+digest.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from pathlib import Path
 from tensorop import errors, paths
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Outcome
-from tensorop.store.durable import sync
 
 _LOG = "log.txt"
 _COMMAND = "command.txt"
@@ -62,7 +62,7 @@ def entry(
         base = root / kind if root is not None else paths.cache_dir("build", kind)
         folder = base / key[:2] / key
         if not _whole(folder, product):
-            made = _publish(folder, product, fill, lasting=root is None)
+            made = _publish(folder, product, fill)
             if made is not None:
                 return made
         command = tuple(shlex.split((folder / _COMMAND).read_text()))
@@ -79,11 +79,8 @@ def entry(
         ) from e
 
 
-def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outcome], lasting: bool) -> Outcome | None:
-    """Builds an entry aside and renames it.
-
-    lasting: syncs the entry to disk; a job's own candidates are quick to build again.
-    """
+def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outcome]) -> Outcome | None:
+    """Builds an entry aside and renames it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
@@ -93,8 +90,6 @@ def _publish(folder: Path, product: str, fill: Callable[[Path], BuildLog | Outco
         (scratch / _COMMAND).write_text(shlex.join(made.command) + "\n")
         (scratch / _LOG).write_text(made.log)
         (scratch / _DIGEST).write_text(_digest(scratch, product))
-        for name in (product, _DIGEST) if lasting else ():
-            sync(scratch / name)
         scratch.chmod(0o755)
         with contextlib.suppress(OSError):  # another process was first
             scratch.rename(folder)
