@@ -30,9 +30,9 @@ struct block {
     unsigned n;
     struct insn *insns;
     uint8_t *widths; /* of its instructions, in bytes */
-    int64_t *avl; /* the length of each vset if it is a constant in this block, else -1 */
+    int64_t *avl;    /* the length of each vset if it is a constant in this block, else -1 */
     struct form *forms;
-    uint64_t runs;         /* in this region, and its instructions' stalls, if there is a profile */
+    uint64_t runs; /* in this region, and its instructions' stalls, if there is a profile */
     struct stalls *stalls;
     struct block *profiled; /* the next one of the region's */
     struct {
