@@ -92,7 +92,8 @@ class LibraryBench:
     def _of(self, probe: Probe) -> tuple[int, ...]:
         """The variants to measure on a probe; the direct one, the last, only where it may serve."""
         small = self.given.direct is None or served(self.task.operator, self.task.target.platform, probe.problem)
-        return probe.variants or tuple(range(len(self.entries) - (not small)))
+        numbers = probe.variants or range(len(self.entries))
+        return tuple(number for number in numbers if small or number != len(self.given.variants))
 
     def _call(self, problem: Problem) -> Call:
         return measured_call(self.task.operator, problem, self.task.seed, 0)

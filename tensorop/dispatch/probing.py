@@ -23,6 +23,7 @@ from tensorop.dispatch.shapes import SEED, Draw, chosen_for, drawn
 from tensorop.model.operator import Operator
 from tensorop.model.winner import Winners
 from tensorop.search.task import Pass, Task
+from tensorop.trial import selection
 
 BATCH = 24  # shapes in a batch, between two fits of the models
 RANDOM_SHAPES = 6  # random shapes in a later batch; in the first all are random
@@ -53,13 +54,15 @@ def probe(task: Task, library: Path, given: Winners) -> None:
     if len(given.all) < 2 or (measured and measured[-1].done):
         return
     bench = LibraryBench(task, library, given)
+    few = _worth_probing(task, given, measured)
     spent = sum(batch.seconds for batch in measured)
     budget = task.share(PASS.share)
     done = False
     while not done:
         left = None if budget.trials is None else budget.trials - sum(batch.asked for batch in measured)
         begun = time.monotonic()
-        wanted = _wanted(task, given, measured, _size(task, given, budget.seconds, left))
+        size = _size(task, len(few) or len(given.all), budget.seconds, left)
+        wanted = _wanted(task, given, measured, size, few)
         rows = bench.rows(wanted)
         took = time.monotonic() - begun
         spent += took
@@ -70,18 +73,32 @@ def probe(task: Task, library: Path, given: Winners) -> None:
         evidence.keep(task, given, measured[-1])
 
 
-def _size(task: Task, given: Winners, seconds: float | None, left: int | None) -> int:
+def _worth_probing(task: Task, given: Winners, measured: Sequence[Batch]) -> tuple[int, ...]:
+    """The numbers of the variants that do best together where all were measured side by side; all without such rows."""
+    rows = measured[0].costs if measured and not task.target.side_by_side else {}
+    costs: dict[str, dict[tuple[str, int], float]] = {str(number): {} for number in range(len(given.all))}
+    for vlen, of_vlen in rows.items():
+        for row in of_vlen:
+            for number, cost in enumerate(row.costs):
+                if cost is not None:
+                    costs[str(number)][row.problem.label, vlen] = cost
+    if not any(costs.values()):
+        return ()
+    return tuple(sorted(int(name) for name in selection.choose({name: row for name, row in costs.items() if row})))
+
+
+def _size(task: Task, variants: int, seconds: float | None, left: int | None) -> int:
     """Number of shapes in a batch, at least one; fewer if a full batch would exceed its share of the time."""
     most = BATCH if left is None else max(1, min(BATCH, left))
     side_by_side = task.job.jobs if task.target.side_by_side else 1
-    each = task.target.budgets.random_probe_s * len(given.all) * len(task.target.vlens) / side_by_side
+    each = task.target.budgets.random_probe_s * variants * len(task.target.vlens) / side_by_side
     if seconds is None or not each:
         return most
     return min(most, max(RANDOM_SHAPES, int(seconds / each)))
 
 
-def _wanted(task: Task, given: Winners, measured: Sequence[Batch], count: int) -> list[Probe]:
-    """The probes of a batch; the same journal gives the same probes."""
+def _wanted(task: Task, given: Winners, measured: Sequence[Batch], count: int, few: tuple[int, ...]) -> list[Probe]:
+    """The probes of a batch; the same journal gives the same probes. few: variants to measure on random shapes"""
     operator, budgets, number = task.operator, task.target.budgets, len(measured)
     found: list[Probe] = []
     if count > RANDOM_SHAPES and any(batch.costs for batch in measured):
@@ -89,7 +106,8 @@ def _wanted(task: Task, given: Winners, measured: Sequence[Batch], count: int) -
         known_at = {vlen: (rows, evidence.others(task, given.variants, vlen)) for vlen, rows in costs.items()}
         candidates = Candidates.of(operator, task.target.platform, given)
         found = telling(candidates, known_at, budgets.probe_flops, number, count - RANDOM_SHAPES)
-    return [*at_random(operator, task.dtype, budgets.random_probe_flops, number, count - len(found)), *found]
+    drawn_shapes = at_random(operator, task.dtype, budgets.random_probe_flops, number, count - len(found))
+    return [*(replace(one, variants=few) for one in drawn_shapes), *found]
 
 
 def at_random(operator: Operator, dtype: str, most: float, number: int, count: int) -> list[Probe]:
@@ -165,7 +183,7 @@ SIDE_BY_SIDE = Pass(
 )
 PASS = Pass(
     "probes",
-    0.35,
+    0.3,
     "measuring the variants on random shapes, and on shapes where the best variant is uncertain",
     own_budget=True,
     wanted=lambda target: not target.simulated,
