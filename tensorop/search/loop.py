@@ -144,8 +144,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
     evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
     shared = any(company.takes(evaluator, arm.variant(stage, arm.space.at(0))) for arm in plan.arms)
     least = task.crew.batch if task.crew else max(job.jobs, target.clocks)
-    # whole trials side by side take different times, so each thread gets several of a batch
-    several = SIDE_BY_SIDE if plan.race and target.side_by_side and task.crew is None else 1
+    # whole trials take different times, so each thread gets several of a batch
+    several = SIDE_BY_SIDE if plan.race and task.crew is None else 1
     batch = job.batch or max(several * least, shared * company.MOST)
     if task.crew is not None:
         carry_out = partial(_by_crew, task, task.crew, run)

@@ -51,7 +51,6 @@ def blocking(task: Task) -> Plan:
     """
     operator, platform = task.operator, task.target.platform
     arms: list[Arm] = []
-    kinds: set[tuple[int | str, ...]] = set()  # the first kernel of each kind is exempt from the race
     for kernel in task.shortlist.values():
         try:
             space = instantiate.blocking_space(operator, platform, kernel)
@@ -65,9 +64,7 @@ def blocking(task: Task) -> Plan:
             begun = seeds.around(prior.blocking(operator, platform, kernel, beside=True), space)
             ends = list(dict.fromkeys([*first[:2], *begun[:1]]))
             first, least = list(dict.fromkeys([*ends, *first])), len(ends)
-        kind = (kernel.template.name, *seeds.unseen(kernel.template, kernel.configuration))
-        arms.append(Arm(kernel, space, first, least, named or first[: least * (kind not in kinds)]))
-        kinds.add(kind)
+        arms.append(Arm(kernel, space, first, least, exempt=named))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
     if (

@@ -186,7 +186,9 @@ class Task(JobContext):
     def sketch(self) -> tuple[Problem, ...]:
         """Problems of blocking trials. Finalists get the others: under a model in trials, on a clock in a library."""
         later = Stage.FINALISTS in self.operator.stages or not self.target.side_by_side
-        return problems.sketch(self.operator, self.problems, self.target.budgets) if later else self.problems
+        beyond = {*self.operator.clock_probes} - {*self.job.shapes}  # they take longest
+        within = [one for one in self.problems if self.operator.shapes.of(one.sizes) not in beyond]
+        return problems.sketch(self.operator, within, self.target.budgets) if later else self.problems
 
     @cached_property
     def final_problems(self) -> tuple[Problem, ...]:
