@@ -10,7 +10,8 @@ from tensorop.model.trial import Finished
 from tensorop.target import objective
 
 LEAST, MOST = 4, 12  # variants in a library
-FINALISTS = 10  # variants that are measured on all problems
+FINALISTS = 10  # variants that are measured on all problems under a model
+FEW = 6  # on a clock, where they are measured side by side
 # Least gain in geometric mean of a further variant. Each one is measured on every probe, and near equals are confused.
 WORTH = 0.003
 
@@ -57,18 +58,21 @@ def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
 
 
 def finalists(
-    tried: Sequence[Finished], vlens: Sequence[int], weights: Mapping[tuple[str, int], float] | None = None
+    tried: Sequence[Finished],
+    vlens: Sequence[int],
+    weights: Mapping[tuple[str, int], float] | None = None,
+    count: int = FINALISTS,
 ) -> list[str]:
     """The variants to measure on all problems, by their ids: the best of each template, then those that do best
     together. Templates come first, since some are made for problems that trials leave out.
 
-    tried: trials on some of the problems; weights: as for `choose`, of a problem at a VLEN
+    tried: trials on some of the problems; weights: as for `choose`, of a problem at a VLEN; count: at most so many
     """
     costs = {f.trial.variant.id: by_vlen(f, vlens) for f in tried}
     best_of: dict[str, str] = {}
     for one in sorted(tried, key=lambda f: math.inf if f.score.cost is None else f.score.cost):
         best_of.setdefault(one.trial.variant.template.name, one.trial.variant.id)
-    return choose(costs, weights, first=list(best_of.values()), least=FINALISTS, most=FINALISTS)
+    return choose(costs, weights, first=list(best_of.values()), least=count, most=count)
 
 
 def by_vlen(finished: Finished, vlens: Sequence[int]) -> dict[tuple[str, int], float]:
