@@ -72,11 +72,11 @@ CLOCK = Budgets(
     random_probe_s=0.02,
     clock_probes=True,
     part_seconds={
-        "set-up": 6.0,
+        "set-up": 4.0,
         "micro": 2.0,
         "blocking": 0.055,
         "library": 15.0,
-        "verification": 4.7,
+        "verification": 4.4,
         "comparison and report": 0.4,
     },
     fixed_units={"trial": 35.0, "problem": 1.0, "compared": 1.0},
