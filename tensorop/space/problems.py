@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TypeVar
 
+import numpy as np
 import psutil
 
 from tensorop.errors import SpecError, UsageError
@@ -164,21 +165,19 @@ def spread(
     once.
     """
     members = tuple(dict.fromkeys(wanted))
-    if sum(map(cost, members)) <= most:
+    costs = np.array([cost(one) for one in members])
+    if costs.sum() <= most:
         return members
-    chosen = list(dict.fromkeys(first)) or [min(members, key=cost)]
-    left = most - sum(map(cost, chosen))
-    far = [min(distance(one, other) for other in chosen) for one in wanted]
-    while fitting := [one for one in members if one not in chosen and cost(one) <= left]:
-
-        def gain(new: T, far: list[float] = far) -> float:
-            nearer = sum(max(0.0, d - distance(one, new)) for one, d in zip(wanted, far, strict=True))
-            return nearer / math.pow(cost(new), thrift)
-
-        chosen.append(max(fitting, key=gain))
-        left -= cost(chosen[-1])
-        far = [min(d, distance(one, chosen[-1])) for one, d in zip(wanted, far, strict=True)]
-    return tuple(one for one in members if one in chosen)
+    apart = np.array([[distance(one, other) for other in members] for one in wanted])
+    chosen = np.isin(range(len(members)), [members.index(one) for one in first] or [int(costs.argmin())])
+    while True:
+        left = most - costs[chosen].sum()
+        far = apart[:, chosen].min(axis=1)
+        nearer = np.maximum(0.0, far[:, None] - apart).sum(axis=0) / costs**thrift
+        fitting = ~chosen & (costs <= left)
+        if not fitting.any():
+            return tuple(one for one, kept in zip(members, chosen, strict=True) if kept)
+        chosen[np.where(fitting, nearer, -1.0).argmax()] = True
 
 
 def distance(one: tuple[int, ...], other: tuple[int, ...]) -> float:
