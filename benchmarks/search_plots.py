@@ -344,7 +344,7 @@ def left_out(operator: Operator, platform: Platform, history: History) -> list[P
     """For each dtype and VLEN: predictions of shapes that were left out, in five parts, as the choice's regret is
     found, of the variants that were measured in the library (where none were, of every blocking)."""
     out = []
-    for dtype in history.facts.get("dtypes", ()) if operator.costs.terms else ():
+    for dtype in history.facts.get("dtypes", ()):
         by_id = _variants(dtype, history)
         figures = {name: _figures(operator, dtype, ended) for name, (_, ended) in by_id.items()}
         noted = [data for name, data in history.notes if name == evidence.NOTE and data["dtype"] == dtype]

@@ -11,6 +11,7 @@ from tensorop.author import offline
 from tensorop.commands.opened import Opened
 from tensorop.dispatch import choice, evidence, robust
 from tensorop.dispatch.choice import Candidates
+from tensorop.dispatch.costs import quantities
 from tensorop.dispatch.shapes import chosen_for
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
@@ -98,7 +99,7 @@ def costs(found: Opened, problem: Problem, vlen: int, block: Mapping[str, int] |
     if block or chosen_for(of.operator, problem):  # else `direct` serves, and models do not see such problems
         here = Candidates.of(of.operator, of.target.platform, among, vlen)
         rows, others = robust.weighed(of, among, known)[vlen], evidence.others(of, among.variants, vlen)
-        predicted = choice.predicted(here, rows, others, block or problems.features(of.operator, problem))
+        predicted = choice.predicted(here, rows, others, {**quantities(of.operator, problem), **(block or {})})
     measured: Costs = next((row.costs for row in known[vlen] if row.problem.label == problem.label), ())
     if not measured:  # `direct` has trials of its own
         alone = {f.trial.variant.id: f.score.per_problem.get(problem.label) for f in of.passed(Stage.SMALLEST)}

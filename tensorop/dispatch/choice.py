@@ -109,12 +109,12 @@ class Candidates:
         return costs.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
-        """Cost terms of a variant, problems x terms. columns: the problems' features."""
+        """Cost terms of a variant, problems x terms. columns: as `columns` makes them."""
         return costs.terms(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
 
     def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
-        """Feature name -> its value for each problem (integers of any size)."""
-        seen = [features(self.operator, problem) for problem in problems]
+        """Name -> its value for each problem: features (integers of any size), and what cost terms want beside them."""
+        seen = [costs.quantities(self.operator, problem) for problem in problems]
         return {name: np.array([of_one[name] for of_one in seen]) for name in seen[0]}
 
     def places(self, columns: Mapping[str, NDArray[Any]]) -> Matrix:
@@ -221,7 +221,7 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
     measured = [one for one in measured if chosen_for(candidates.operator, one.problem)] or measured
     if len(candidates.variants) < 2 or not measured:
         return Tree(Leaf(0), 0.0 if len(candidates.variants) < 2 else None)
-    if not judged or not candidates.operator.costs.terms:
+    if not judged:
         return _of_measured(candidates, measured, judged)
     samples, most = fit_data(candidates, measured, also), SHAPES_PER_MEASURED * len(measured)
     small, large = (field(candidates, Draw(min(count, most))) for count in (CV_SHAPES, TRAIN_SHAPES))
@@ -232,16 +232,16 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
 
 
 def predicted(
-    candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also], features: Mapping[str, int]
+    candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also], known: Mapping[str, float]
 ) -> tuple[float | None, ...]:
-    """Each variant's cost on a problem by the models that `tree` uses.
+    """Each variant's cost on a problem, of which `costs.quantities` are known, by the models that `tree` uses.
 
     None: the variant must not serve it, or was never measured.
     """
     rows = [one for one in measured if chosen_for(candidates.operator, one.problem)] or measured
-    if not rows or not candidates.operator.costs.terms:
+    if not rows:
         return (None,) * len(candidates.variants)
-    columns = {name: np.array([value]) for name, value in features.items()}
+    columns = {name: np.array([value]) for name, value in known.items()}
     terms = [candidates.terms(variant, columns) for variant in candidates.variants]
     logs, _ = costmodel.predict(fit_data(candidates, rows, also).fitted(), terms, candidates.places(columns))
     without = [no or all(row.costs[n] is None for row in rows) for n, no in enumerate(candidates.barred(columns)[0])]
@@ -318,7 +318,7 @@ def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
     losses.append(MEASURED_WEIGHT * _over_best(log_costs))
     for name, column in samples.candidates.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
-    joined = {name: np.concatenate(parts) for name, parts in columns.items()}
+    joined = {name: np.concatenate(columns[name]) for name in samples.candidates.operator.features}
     together, barred = np.concatenate(losses), np.concatenate([over.barred, samples.barred[rows]])
     return samples.candidates.guarded(distil(together, joined, gain=MIN_GAIN * len(together)), together, joined, barred)
 
@@ -369,7 +369,7 @@ def _unasked(candidates: Candidates, measured: Sequence[CostRow], also: Sequence
     assert direct is not None
     assert candidates.direct is not None
     rows = [one for one in measured if chosen_for(operator, one.problem)]
-    if not rows or not operator.costs.terms:
+    if not rows:
         return direct.always
     found, models = direct.always, fit_data(candidates, rows, also).fitted()
     while found < direct.unasked:

@@ -28,7 +28,25 @@ from tensorop.model.winner import Leaf, Split
 from tensorop.render import instantiate
 from tensorop.space import problems
 
+# Decisions that count work. Vectors: multiplied, loaded, of C, copied, and of what no kernel computes. Elements: loaded
+# to multiply by, those of them that lie in no panel, transposed, and gathered one by one. Steps along the inner
+# dimension of all tiles, calls of the micro-kernel, runs of copied elements, blocks.
+WORK = (
+    "multiplies", "loads", "broadcasts", "reads_apart", "steps", "tiles", "updates", "copied", "runs", "transposed",
+    "gathered", "blocks", "other",
+)  # fmt: skip
+INDEPENDENT = (2, 4, 8)  # multiplies of a step that do not wait for each other, at most
+LEVELS = ("l1", "whole_l2", "whole_l3")
+_FLOPS, _BYTES = "work()", "traffic()"  # names that no feature can have
 _NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def quantities(operator: Operator, problem: Problem) -> dict[str, float]:
+    """What `terms` wants to know of a problem: its features, and without `decide.c.j2` also the contract's figures."""
+    found: dict[str, float] = dict(problems.features(operator, problem))
+    if not instantiate.decides(operator):
+        found |= {_FLOPS: operator.reference.work(problem), _BYTES: operator.reference.traffic(problem)}
+    return found
 
 
 def terms(
@@ -36,21 +54,67 @@ def terms(
     platform: Platform,
     dtype: str,
     variant: Variant,
-    features: Mapping[str, NDArray[Any]],
+    known: Mapping[str, NDArray[Any]],
     vlen: int = 0,
 ) -> NDArray[np.float64]:
-    """Cost terms of a variant, problems x terms, not negative.
+    """Cost terms of a variant, problems x terms. Arguments and errors as `named_terms`."""
+    return np.stack([*named_terms(operator, platform, dtype, variant, known, vlen).values()], axis=1)
 
-    features: feature name -> value of each problem; terms see those that are not computed from others, and then what
-    the driver decides, which may replace them: m and n of a product that is computed as its transpose
+
+def named_terms(
+    operator: Operator,
+    platform: Platform,
+    dtype: str,
+    variant: Variant,
+    known: Mapping[str, NDArray[Any]],
+    vlen: int = 0,
+) -> dict[str, NDArray[np.float64]]:
+    """Cost terms of a variant: name -> values of the problems, not negative.
+
+    The first are the core's, then come those of operator.yaml.
+
+    known: name -> value of each problem, as `quantities` has them. Terms see features that are not computed from
+    others, and then what the driver decides, which may replace them: m and n of a product that is computed as its
+    transpose
     vlen: bits; 0: the platform's first
 
-    Raises SpecError where an expression of operator.yaml cannot be read or evaluated.
+    Raises SpecError where an expression of operator.yaml cannot be read or evaluated, or `decide.c.j2` is wrong.
     """
     numbers = constants(operator, platform, dtype, variant, vlen)
-    columns, count = _columns(operator, features)
+    columns, count = _columns(operator, known)
     if (text := instantiate.decide(operator, platform, variant)) is not None:
         columns |= decisions.compiled(text).of(numbers, columns, count)
+        found = _physical(numbers, columns)
+    else:
+        flops, moved = (np.asarray(known[name], dtype=np.float64) for name in (_FLOPS, _BYTES))
+        found = {"flops": flops, "bytes": moved}
+        found |= {f"beyond_{level}": moved * (moved > int(numbers[level])) for level in LEVELS}
+    found = {"call": np.ones(count), **found, **_own(operator, numbers, columns, count)}
+    return {name: np.maximum(values, 0.0) for name, values in found.items()}
+
+
+def _physical(
+    numbers: Mapping[str, Value], columns: Mapping[str, NDArray[np.float64]]
+) -> dict[str, NDArray[np.float64]]:
+    """Terms of what a driver's decisions count: WORK, steps that wait, and bytes from beyond each cache level.
+
+    These bytes are `NAME_moved` where `NAME_kept`, what lies between two uses, is larger than the level.
+    """
+    found = {name: columns[name] for name in WORK if name in columns}
+    if {"steps", "multiplies"} <= found.keys():
+        for most in INDEPENDENT:
+            found[f"waits_{most}"] = found["steps"] * (found["multiplies"] <= most * found["steps"])
+    kept = {name.removesuffix("_kept"): of for name, of in columns.items() if name.endswith("_kept")}
+    for level in LEVELS if kept else ():
+        moved = [columns[f"{name}_moved"] * (of > int(numbers[level])) for name, of in kept.items()]
+        found[f"beyond_{level}"] = np.sum(moved, axis=0)
+    return found
+
+
+def _own(
+    operator: Operator, numbers: Mapping[str, Value], columns: Mapping[str, NDArray[np.float64]], count: int
+) -> dict[str, NDArray[np.float64]]:
+    """The terms of operator.yaml."""
     values: dict[str, Value | NDArray[np.float64]] = {**numbers, **columns}
     kinds = (*((name, type(value)) for name, value in numbers.items()), *((name, int) for name in columns))
     try:
@@ -60,10 +124,9 @@ def terms(
     try:
         for name, expression in where:
             values[name] = expression.column(values)
-        found = [np.broadcast_to(expression.column(values), count) for _, expression in of_terms]
+        return {name: np.broadcast_to(expression.column(values), count) for name, expression in of_terms}
     except (ValueError, ArithmeticError) as error:
         raise SpecError(f"{operator.folder / 'operator.yaml'}: key 'costs': {error}") from None
-    return np.maximum(np.stack(found, axis=1), 0.0)
 
 
 def _columns(operator: Operator, features: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[np.float64]], int]:

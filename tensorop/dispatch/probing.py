@@ -134,7 +134,7 @@ def telling(
     field: choice.Field | None = None
     for vlen, (measured, also) in known_at.items():
         at_vlen = replace(candidates, vlen=vlen)
-        if not measured or not operator.costs.terms:
+        if not measured:
             continue
         models = choice.fit_data(at_vlen, measured, also).fitted()
         field = choice.field(at_vlen, Draw(CANDIDATE_SHAPES, number + 1, LONGEST_SIDE))

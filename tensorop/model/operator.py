@@ -64,7 +64,7 @@ class Operator:
     layouts: tuple[Mapping[str, Value], ...]  # options of problems; results are reported in the first
     seen: tuple[str, ...]  # names of `Contract.features`, in its order; the library's C computes these too
     derived: Mapping[str, str]  # further features for dispatch: expressions over `seen`, evaluated in Python and in C
-    costs: Costs  # terms of the variants' cost model; without any the dispatch uses measurements only
+    costs: Costs  # terms of the variants' cost model, beside those that all operators share
     micro: Mapping[str, str]  # dims of a micro-kernel's problem: expressions over a point and the platform's facts
     micro_layout: Mapping[str, Value]
     blocking: Tunables  # the second stage's tunables

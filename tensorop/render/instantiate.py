@@ -255,9 +255,14 @@ def alone(
     return Source((("alone.c", "\n".join(pieces)), *operator.slots.files), flags=kernels[0][0].template.flags)
 
 
+def decides(operator: Operator) -> bool:
+    """Whether the operator's own folder has a `decide.c.j2`."""
+    return (operator.folder / DECIDE).is_file()
+
+
 def decide(operator: Operator, platform: Platform, variant: Variant) -> str | None:
     """The C of what the driver decides, without the variant's blocking; None if the operator has no `decide.c.j2`."""
-    if not (operator.folder / DECIDE).is_file():
+    if not decides(operator):
         return None
     return _of_operator(operator, DECIDE, template_names(operator, platform, as_built(operator, platform, variant)))
 

@@ -11,6 +11,7 @@ import pytest
 from tensorop.author import offline
 from tensorop.dispatch import choice, costmodel, probing, tree
 from tensorop.dispatch.choice import Candidates, CostRow
+from tensorop.dispatch.costs import named_terms
 from tensorop.dispatch.shapes import Draw, drawn
 from tensorop.dispatch.tree import TreeRow
 from tensorop.errors import SpecError
@@ -24,7 +25,6 @@ from tensorop.specs import operators, platforms
 from tests.support import products
 
 OPERATOR = operators.load("gemm")
-TERMS = list(OPERATOR.costs.terms)
 SPENT = {"call": 300.0, "multiply": 4.0, "load_a": 6.0, "step": 6.0, "tile": 90.0, "pack": 600.0, "turn_a": 2.0}
 SPENT |= {"copy_a": 4.0, "copy_b": 4.0, "turn_b": 2.0, "a_again": 25.0, "along_n": 3.0, "few": 5.0, "update": 6.0}
 
@@ -52,9 +52,9 @@ SUBJECT = Candidates(OPERATOR, platforms.load("spacemit-k1"), "f32", variants())
 def world(found: tuple[Problem, ...], off: float = 0.05) -> list[CostRow]:
     """What problems cost where time is spent as SPENT says, and a share of `off` beside it."""
     rng = np.random.default_rng(3)
-    spent = np.array([SPENT.get(name, 0.0) for name in TERMS])
     columns = SUBJECT.columns(found)
-    costs = [SUBJECT.terms(variant, columns) @ spent for variant in SUBJECT.variants]
+    terms = [named_terms(OPERATOR, SUBJECT.platform, "f32", variant, columns) for variant in SUBJECT.variants]
+    costs = [sum(of[name] * each for name, each in SPENT.items()) for of in terms]
     noise = np.exp(rng.normal(0, off, (len(found), len(costs))))
     return [CostRow(problem, tuple(row)) for problem, row in zip(found, np.stack(costs, 1) * noise, strict=True)]
 
