@@ -17,13 +17,13 @@ from tensorop.author.llm.messages import Failure, ModelReply, Request
 from tensorop.author.llm.prompt import Brief
 from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.backends import reach
+from tensorop.commands import prompt
 from tensorop.errors import SpecError
 from tensorop.job import authoring
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
-from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 
@@ -153,10 +153,7 @@ class Says:
 
 @pytest.fixture(scope="module")
 def brief() -> Brief:
-    words = PLATFORM.primitives_of("f32")
-    return Brief(
-        "gemm", OPERATOR.description, OPERATOR.folder, PLATFORM, words, instantiate.facts(PLATFORM, "f32", {}), "x"
-    )
+    return prompt.brief(OPERATOR, PLATFORM, ("f32",), ((24, 24, 24),))
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_a_run_is_of_the_flags_it_began_with(tmp_path: Path) -> None:
 def test_stopped_before_any_blocking_where_vlens_have_kernels_of_their_own(tmp_path: Path) -> None:
     stop = StopRequest()
     shapes = ((16, 16, 16),)
-    job = Job("gemm", platform="rvv", runner="null", dtypes=("f32",), shapes=shapes, trials=9, out=tmp_path / "out")
+    job = Job("gemm", platform="rvv", runner="null", dtypes=("f32",), shapes=shapes, trials=30, out=tmp_path / "out")
     told = []
     for event in pipeline.run(job, stop):
         told.append(event)
