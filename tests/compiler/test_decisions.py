@@ -94,5 +94,5 @@ def test_a_decision_of_the_driver_changes_the_model(tmp_path: Path) -> None:
     columns = {"m": [2, 2], "n": [100, 1000], "k": [64, 64], "a_in_place": [1, 1], "b_in_place": [0, 0]}
     features = {name: np.array(values) for name, values in columns.items()}
     before, after = (costs.named_terms(one, platform, "f32", variant, features) for one in (OPERATOR, changed))
-    assert list(before["turn_c"]) == [200, 2000]
-    assert list(after["turn_c"]) == [0, 2000]
+    assert list(before["transposed"]) == [200, 2000]
+    assert list(after["transposed"]) == [0, 2000]
