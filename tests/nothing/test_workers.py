@@ -53,7 +53,7 @@ class Backend(null.Backend):
     def simulate(self, point, problem, work=1.0):
         folder = Path(__file__).parent
         if (folder / "hold").exists():
-            (folder / f"held-{os.getpid()}").touch()
+            (folder / f"held-{os.getpid()}-{time.monotonic_ns()}").touch()
         while (folder / "hold").exists():
             time.sleep(0.01)
         return super().simulate(point, problem, work * float(os.environ.get("COSTS", "1")))
@@ -123,13 +123,13 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 def in_the_middle(plugin: Path, then: Callable[[set[int]], None]) -> threading.Thread:
     """The next trials are held; `then` is told the processes that are in the middle of one, and they go on after it."""
+    before = set(plugin.glob("held-*"))  # first: a trial may be held at once
     (plugin / "hold").touch()
-    before = set(plugin.glob("held-*"))
 
     def run() -> None:
         while not (held := set(plugin.glob("held-*")) - before):
             time.sleep(0.01)
-        then({int(file.name.removeprefix("held-")) for file in held})
+        then({int(file.name.split("-")[1]) for file in held})
         (plugin / "hold").unlink()
 
     thread = threading.Thread(target=run)
