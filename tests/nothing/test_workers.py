@@ -358,7 +358,7 @@ def test_a_worker_that_hangs_and_a_scheduler_that_does(
         for event in pipeline.run(wish):
             if isinstance(event, Trying) and isinstance(event.event, TrialEnded):
                 ended += 1
-                if ended == 3:
+                if ended == 2:
                     monkeypatch.setattr(workers, "OVERDUE_S", -15.0)  # a trial has 10 s
                     threads.append(in_the_middle(plugin, worker_hangs))
                 if ended == 8:
