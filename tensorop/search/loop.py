@@ -33,7 +33,7 @@ from tensorop.trial import company, race
 from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.trial import FIRST_S, Limit, side_by_side
 
-SIDE_BY_SIDE = 3  # trials of a batch for each thread that carries out whole ones
+FOR_EACH_THREAD = 3  # whole trials of a batch
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # the search stops when the target was unreachable so many times in a row
 
@@ -145,7 +145,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
     shared = any(company.takes(evaluator, arm.variant(stage, arm.space.at(0))) for arm in plan.arms)
     least = task.crew.batch if task.crew else max(job.jobs, target.clocks)
     # whole trials take different times, so each thread gets several of a batch
-    several = SIDE_BY_SIDE if plan.race and task.crew is None else 1
+    several = FOR_EACH_THREAD if plan.race and task.crew is None else 1
     batch = job.batch or max(several * least, shared * company.MOST)
     if task.crew is not None:
         carry_out = partial(_by_crew, task, task.crew, run)
