@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from tensorop.dispatch import choice, costmodel, evidence
+from tensorop.costs import model as cost_model
+from tensorop.dispatch import choice, evidence
 from tensorop.dispatch.choice import Also, Candidates, CostRow
 from tensorop.errors import JobError
 from tensorop.measure import statistics
@@ -410,7 +411,7 @@ def _points(
         if not rows or len(rows) == len(measured):
             continue
         of_each = [terms[rows] for terms in samples.terms]
-        predictions, _ = costmodel.predict(samples.fitted(part), of_each, samples.places[rows])
+        predictions, _ = cost_model.predict(samples.fitted(part), of_each, samples.places[rows])
         for number, logs in enumerate(predictions.T):
             for row, log in zip(rows, logs, strict=True):
                 cost, problem = measured[row].costs[number], measured[row].problem

@@ -37,7 +37,6 @@ from tensorop.backends import qemu, reach
 from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
 from tensorop.commands import bench, opened
-from tensorop.dispatch import costs
 from tensorop.errors import TensoropError
 from tensorop.measure import board, clock, statistics
 from tensorop.measure.request import MeasureRequest, Purpose
@@ -167,7 +166,7 @@ class Judge:
         """The variants that may be forced on a case: the direct one, the last, serves only small ones."""
         dtype = case.problem.dtype
         direct = self.manifest["dtypes"][dtype].get("direct")
-        small = direct is None or costs.served(self.found.operator, self.found.platform, case.problem)
+        small = direct is None or direct.served(self.found.operator, self.found.platform, case.problem)
         return range(len(self.all[dtype]) - (not small))
 
     def _guest(self, *libraries: Path, dtype: str) -> Guest:

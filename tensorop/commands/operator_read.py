@@ -15,7 +15,8 @@ import numpy as np
 from tensorop import paths
 from tensorop.author import gate, offline
 from tensorop.commands import libraries
-from tensorop.dispatch import costs
+from tensorop.costs.terms import quantities, term_matrix
+from tensorop.dispatch import direct
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.case import Case
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -192,14 +193,14 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
         alone = micro_problem(operator, platform, blocked, platform.vlens[0])
         wrong = operator.shapes.wrong(tuple(alone.sizes.values()))
         rule(not wrong, f"expected a shape of the operator, got {alone.label}: {wrong}")
-    rows = [costs.quantities(operator, problems.of(operator, dtype, s)) for s in operator.suites[operator.usual]]
+    rows = [quantities(operator, problems.of(operator, dtype, s)) for s in operator.suites[operator.usual]]
     columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     for name, values in columns.items():
         with _at(f"{_yaml(operator)}: key 'features.{name}'"):
             rule(values.min() >= 0, f"expected numbers from 0, got {values.min()}")
-    costs.terms(operator, platform, dtype, blocked, columns)
+    term_matrix(operator, platform, dtype, blocked, columns)
     if operator.direct is not None:
-        costs.may_serve(operator, platform, dtype, columns)
+        direct.may_serve(operator, platform, dtype, columns)
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ from functools import cached_property
 from tensorop import backends
 from tensorop.author import offline
 from tensorop.commands.opened import Opened
+from tensorop.costs.terms import quantities
 from tensorop.dispatch import choice, evidence, robust
 from tensorop.dispatch.choice import Candidates
-from tensorop.dispatch.costs import quantities
 from tensorop.dispatch.shapes import chosen_for
 from tensorop.errors import UsageError
 from tensorop.model.job import Job

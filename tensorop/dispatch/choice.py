@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tensorop.dispatch import costmodel, costs
-from tensorop.dispatch.costmodel import CostSamples, Fitted, Matrix, PoolKey
+from tensorop.costs import model as cost_model
+from tensorop.costs.model import CostSamples, Fitted, Matrix, PoolKey
+from tensorop.costs.terms import quantities, term_matrix
+from tensorop.dispatch import direct
 from tensorop.dispatch.shapes import SEED, Draw, chosen_for, drawn
 from tensorop.dispatch.tree import TreeRow, decide, distil, grow
 from tensorop.model.kernel import Variant
@@ -96,7 +98,7 @@ class Candidates:
         """Problems x variants: True where a variant must not be chosen: the direct one beyond what it may serve."""
         found = np.zeros((len(next(iter(columns.values()))), len(self.variants)), dtype=bool)
         if self.direct is not None:
-            found[:, self.direct] = ~costs.may_serve(self.operator, self.platform, self.dtype, columns)
+            found[:, self.direct] = ~direct.may_serve(self.operator, self.platform, self.dtype, columns)
         return found
 
     def guarded(
@@ -105,16 +107,16 @@ class Candidates:
         """The tree with a test before each leaf of the direct variant, so that it serves only where it may."""
         if self.direct is None:
             return root
-        test = costs.serves_condition(self.operator, self.platform, self.dtype)
-        return costs.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
+        test = direct.serves_condition(self.operator, self.platform, self.dtype)
+        return direct.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Cost terms of a variant, problems x terms. columns: as `columns` makes them."""
-        return costs.terms(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
+        return term_matrix(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
 
     def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
         """Name -> its value for each problem: features (integers of any size), and what cost terms want beside them."""
-        seen = [costs.quantities(self.operator, problem) for problem in problems]
+        seen = [quantities(self.operator, problem) for problem in problems]
         return {name: np.array([of_one[name] for of_one in seen]) for name in seen[0]}
 
     def places(self, columns: Mapping[str, NDArray[Any]]) -> Matrix:
@@ -154,7 +156,7 @@ class FitData:
         for one, pool, parts in self.also:
             kept = [row for row, part in enumerate(parts) if part != without]
             more.append((CostSamples(one.terms[kept], one.places[kept], one.costs[kept]), pool))
-        return costmodel.fit(samples, [self.candidates.pool(v) for v in self.candidates.variants], more)
+        return cost_model.fit(samples, [self.candidates.pool(v) for v in self.candidates.variants], more)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ class Field:
 
     def predicted(self, models: Sequence[Fitted]) -> tuple[Matrix, Matrix]:
         """Predicted natural logarithms of cost, and their standard deviations; both problems x variants."""
-        means, spreads = costmodel.predict(models, self.terms, self.places)
+        means, spreads = cost_model.predict(models, self.terms, self.places)
         return _dear(means, self.barred), np.where(self.barred, 0.0, spreads)
 
 
@@ -243,7 +245,7 @@ def predicted(
         return (None,) * len(candidates.variants)
     columns = {name: np.array([value]) for name, value in known.items()}
     terms = [candidates.terms(variant, columns) for variant in candidates.variants]
-    logs, _ = costmodel.predict(fit_data(candidates, rows, also).fitted(), terms, candidates.places(columns))
+    logs, _ = cost_model.predict(fit_data(candidates, rows, also).fitted(), terms, candidates.places(columns))
     without = [no or all(row.costs[n] is None for row in rows) for n, no in enumerate(candidates.barred(columns)[0])]
     return tuple(None if no else math.exp(log) for log, no in zip(logs[0], without, strict=True))
 
@@ -308,7 +310,7 @@ def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
     columns = {name: [column] for name, column in over.columns.items()}
     rows = [row for row, part in enumerate(samples.parts) if part != without]
     places = samples.places[rows]
-    guessed, unsure = costmodel.predict(models, [terms[rows] for terms in samples.terms], places)
+    guessed, unsure = cost_model.predict(models, [terms[rows] for terms in samples.terms], places)
     log_costs = guessed + UNCERTAINTY_WEIGHT * unsure
     for place, row in enumerate(rows):
         for number, cost in enumerate(samples.measured[row].costs):

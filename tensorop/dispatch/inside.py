@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tensorop.build import harness
 from tensorop.dispatch.choice import CostRow
-from tensorop.dispatch.costs import served
+from tensorop.dispatch.direct import served
 from tensorop.dispatch.evidence import FAULTS, RefusedVariant
 from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.call import Call

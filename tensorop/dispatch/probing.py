@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tensorop.costs.model import Matrix
 from tensorop.dispatch import choice, evidence
 from tensorop.dispatch.choice import Also, Candidates, CostRow
-from tensorop.dispatch.costmodel import Matrix
 from tensorop.dispatch.evidence import Batch
 from tensorop.dispatch.inside import LibraryBench, Probe
 from tensorop.dispatch.shapes import SEED, Draw, chosen_for, drawn

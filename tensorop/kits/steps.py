@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tensorop.dispatch import costs, probing
+from tensorop.dispatch import direct, probing
 from tensorop.dispatch.choice import Candidates
 from tensorop.dispatch.inside import Probe
 from tensorop.dispatch.shapes import chosen_for
@@ -134,7 +134,7 @@ def timed_problems(held: ProcessorProduct, w: Winners, shapes: Sequence[Shape], 
 
 def _time(held: ProcessorProduct, w: Winners, library: int, seed: Seed, number: int, probe: Probe) -> Step:
     reference, problem = held.operator.reference, probe.problem
-    small = w.direct is None or costs.served(held.operator, held.platform, problem)
+    small = w.direct is None or direct.served(held.operator, held.platform, problem)
     which = probe.variants or tuple(range(len(w.all) - (not small)))
     call = reference.call(problem, seed.stream(7, library, number), "normal", Placement.START)
     written = max(buffer.data.size for buffer in call.buffers if buffer.access.value in ("out", "inout"))

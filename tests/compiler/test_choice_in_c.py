@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tensorop.build import tool
-from tensorop.dispatch import costs
+from tensorop.dispatch import direct
 from tensorop.dispatch.shapes import Draw, drawn
 from tensorop.dispatch.tree import decide
 from tensorop.model.winner import Leaf, Split, Tree
@@ -26,7 +26,7 @@ def over_all_features() -> Split:
     middles = {"past_8": 3, "past_16": 7, "past_32": 15, "size": 10**6, "a_in_place": 0, "b_in_place": 0}
     for number, name in enumerate(OPERATOR.features):
         root = Split(name, middles.get(name, 60 if name in OWN else 4000), Leaf(number + 1), root)
-    test = costs.serves_condition(OPERATOR, platforms.load("spacemit-k1"), "f32")
+    test = direct.serves_condition(OPERATOR, platforms.load("spacemit-k1"), "f32")
     return Split(test, 0, root, Leaf(len(OPERATOR.features) + 1))
 
 

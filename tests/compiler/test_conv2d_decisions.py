@@ -7,7 +7,9 @@ import random
 import pytest
 
 from tensorop.author import offline
-from tensorop.dispatch import choice, costs, decisions
+from tensorop.costs import decisions
+from tensorop.costs.terms import constants
+from tensorop.dispatch import choice
 from tensorop.model.problem import Problem
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
@@ -48,7 +50,7 @@ def test_the_loops_do_what_the_model_says(name: str, template: str) -> None:
     platform, rng, seen = platforms.load(name), random.Random(f"{name} {template}"), set()
     for variant in counting.configurations(OPERATOR, platform, TEMPLATES[template], rng):
         driver = counting.Counting(OPERATOR, platform, variant, "conv.c.j2", PROBLEM, RUN, FUNCTIONS)
-        numbers = costs.constants(OPERATOR, platform, "f32", variant, platform.vlens[-1])
+        numbers = constants(OPERATOR, platform, "f32", variant, platform.vlens[-1])
         text = instantiate.decide(OPERATOR, platform, variant)
         assert text is not None
         problems = drawn_problems(rng, 40)

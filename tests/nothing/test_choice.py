@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tensorop.author import offline
-from tensorop.dispatch import choice, costmodel, probing, tree
+from tensorop.costs import model as cost_model
+from tensorop.costs.terms import named_terms
+from tensorop.dispatch import choice, probing, tree
 from tensorop.dispatch.choice import Candidates, CostRow
-from tensorop.dispatch.costs import named_terms
 from tensorop.dispatch.shapes import Draw, drawn
 from tensorop.dispatch.tree import TreeRow
 from tensorop.errors import SpecError
@@ -152,15 +153,15 @@ def test_coefficients_are_found_again_and_are_not_negative() -> None:
     rng = np.random.default_rng(0)
     terms = rng.uniform(1, 1000, (40, 4)) * [1, 10, 1, 1]
     spent = np.array([3.0, 0.5, 0.0, 20.0])
-    assert costmodel.weights(terms, terms @ spent) == pytest.approx(spent, abs=1e-6)
-    assert (costmodel.weights(terms, terms @ spent - 0.4 * terms[:, 2]) >= 0).all()
+    assert cost_model.weights(terms, terms @ spent) == pytest.approx(spent, abs=1e-6)
+    assert (cost_model.weights(terms, terms @ spent - 0.4 * terms[:, 2]) >= 0).all()
 
 
 def test_few_samples_are_drawn_to_those_of_the_pool() -> None:
     rng = np.random.default_rng(0)
     terms = rng.uniform(1, 1000, (2, 4))
     spent = np.array([3.0, 0.5, 0.1, 20.0])
-    alone, pooled = costmodel.weights(terms, terms @ spent), costmodel.weights(terms, terms @ spent, spent)
+    alone, pooled = cost_model.weights(terms, terms @ spent), cost_model.weights(terms, terms @ spent, spent)
     assert np.abs(np.log(pooled / spent)).max() < 0.01
     assert np.abs(alone - spent).max() > 0.1
 
@@ -184,13 +185,13 @@ def test_a_coefficient_that_is_off_is_off_wherever_it_counts() -> None:
     terms = np.array([[1e5, 1e4], [2e5, 1e4], [1e5, 5e4], [4e4, 4e4]])
     places = np.array([[0.0], [1.0], [2.0], [3.0]])
     spent = np.array([3.0, 1.0])  # the pool says 1 and 1
-    pool = costmodel.CostSamples(terms.repeat(30, 0), places.repeat(30, 0), (terms @ np.ones(2)).repeat(30))
-    own = costmodel.CostSamples(terms, places, terms @ spent)
-    (model,) = costmodel.fit(
-        [own], [costmodel.PoolKey("own", "family")], [(pool, costmodel.PoolKey("other", "family"))]
+    pool = cost_model.CostSamples(terms.repeat(30, 0), places.repeat(30, 0), (terms @ np.ones(2)).repeat(30))
+    own = cost_model.CostSamples(terms, places, terms @ spent)
+    (model,) = cost_model.fit(
+        [own], [cost_model.PoolKey("own", "family")], [(pool, cost_model.PoolKey("other", "family"))]
     )
     far = np.array([[40.0], [40.0]])
-    (told,), (spreads,) = (one.T for one in costmodel.predict([model], [np.array([[4e5, 1e3], [1e3, 4e5]])], far))
+    (told,), (spreads,) = (one.T for one in cost_model.predict([model], [np.array([[4e5, 1e3], [1e3, 4e5]])], far))
     assert told[0] == pytest.approx(math.log(4e5 * 3), abs=0.15)
     assert told[1] == pytest.approx(math.log(4e5), abs=0.5)  # hardly seen
     assert spreads[1] > 1.15 * spreads[0]
