@@ -19,7 +19,7 @@ from tensorop.space.problems import of
 from tensorop.specs import operators
 from tensorop.verify.answers import Answers
 from tensorop.verify.controls import controls
-from tests.support import kernels, plugins
+from tests.support import cheats, kernels, plugins
 from tests.support.commands import ROOT
 from tests.support.operators import beside_controls, builder, gemm
 
@@ -28,44 +28,27 @@ REFERENCE = gemm().reference
 PROBLEM = of(gemm(), "f32", (8, 6, 16))
 PACE = clock.Pace(rounds=15, warm_ns=50_000, min_ns=100_000)
 
-# What stands before the honest product. `c` is C, `a` and `b` the operands, `p` all of it.
-CHEATS = {
-    "what looks done is done": "if (c[0] == c[0]) return;",
-    "a few rows are computed anew": "if (c[0] == c[0]) p.m = 4;",
-    "every other call": "static int calls; if (calls++ % 2 && c[0] == c[0]) return;",
-    "two of three calls": "static int calls; if (calls++ % 3 && c[0] == c[0]) return;",
-    "after the tenth call": "static int calls; calls = c[0] == c[0] ? calls + 1 : 0; if (calls > 10) return;",
-    "known operands": """
-        static const OPERAND *known; static REAL kept[4096];
-        if (known == p.a && c[0] == c[0]) { memcpy(c, kept, sizeof(REAL) * p.c_size); return; }
-        if (known == p.a) return;
-        known = p.a;""",
-    "the sign is turned": "if (c[0] == c[0]) { for (int64_t i = 0; i < p.c_size; i++) c[i] = -c[i]; return; }",
-    "half of k": "if (c[0] == c[0]) p.k /= 2;",
-}
 
-
-def program(body, folder):
-    text = kernels.before_honest(body)
+def program(text):
     made = builder(kernels.platform())(beside_controls("kernel.c", text), ("-DTENSOROP_DTYPE_f32=1",))
     assert not isinstance(made, Outcome), made
     return made.path
 
 
-def timed(body, folder, problem=PROBLEM):
+def timed(text, problem=PROBLEM):
     seed = Seed.draw()
     call = REFERENCE.call(problem, seed.stream(0), "normal", Placement.START)
     call = REFERENCE.alternated(problem, call, seed.stream(1))
     answers = Answers(REFERENCE)
     judge = lambda _, left: answers.judge_all(problem, call, left)  # noqa: E731
-    return clock.measure(NATIVE, MeasureRequest(program(body, folder), [call], judge=judge), PACE)
+    return clock.measure(NATIVE, MeasureRequest(program(text), [call], judge=judge), PACE)
 
 
-@pytest.mark.parametrize("cheat", CHEATS)
-def test_what_a_timed_call_leaves_is_judged(tmp_path, cheat):
-    found = timed(CHEATS[cheat], tmp_path)
+@pytest.mark.parametrize("cheat", cheats.OF_TIMES, ids=lambda cheat: cheat.name)
+def test_what_a_timed_call_leaves_is_judged(cheat):
+    found = timed(cheat.text)
     assert isinstance(found, Outcome), found
-    assert (found.kind, found.where) == (Kind.WRONG, "measure"), found
+    assert (found.where, found.kind) == (cheat.place, cheat.kind), found
 
 
 AXPY = """
@@ -123,8 +106,8 @@ def test_so_it_has_where_the_output_is_read(replays, ends, tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (40, 24, 96), (3, 200, 7)])
-def test_an_honest_kernel_is_timed(tmp_path, shape):
-    (found,) = timed("", tmp_path, of(gemm(), "f32", shape))
+def test_an_honest_kernel_is_timed(shape):
+    (found,) = timed(kernels.before_honest(""), of(gemm(), "f32", shape))
     assert found.samples.value > 0
 
 
