@@ -92,7 +92,7 @@ def accumulator(dtype: str) -> Number:
 def product(problem: Problem) -> Product:
     """Raises ValueError for a layout other than row or col and for negative dimensions."""
     m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
-    options = problem.options
+    options = dict(problem.options.pairs)
     layout = str(options.get("layout", "col"))
     if layout not in LAYOUTS:
         raise ValueError(f"gemm: layout is 'row' or 'col', not '{layout}'")

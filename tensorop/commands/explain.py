@@ -143,4 +143,4 @@ def _block(
     grid = min(((down, min(most // down, columns)) for down in range(1, min(most, rows) + 1)), key=cost)
     cut = {name: features[name] // parts for name, parts in zip(spec.threads, grid, strict=True)}
     seen = {name: features[name] for name in operator.seen}
-    return problems.derived(operator, {**seen, **cut}, problem.label), grid[0] * grid[1]
+    return problems.derived(operator, {**seen, **cut}, problem), grid[0] * grid[1]

@@ -193,8 +193,7 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
         alone = micro_problem(operator, platform, blocked, platform.vlens[0])
         wrong = operator.shapes.wrong(tuple(alone.sizes.values()))
         rule(not wrong, f"expected a shape of the operator, got {alone.label}: {wrong}")
-    rows = [quantities(operator, problems.of(operator, dtype, s)) for s in operator.suites[operator.usual]]
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    columns = quantities(operator, [problems.of(operator, dtype, s) for s in operator.suites[operator.usual]])
     for name, values in columns.items():
         with _at(f"{_yaml(operator)}: key 'features.{name}'"):
             rule(values.min() >= 0, f"expected numbers from 0, got {values.min()}")

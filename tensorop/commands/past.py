@@ -99,7 +99,7 @@ def costs(found: Opened, problem: Problem, vlen: int, block: Mapping[str, int] |
     if block or chosen_for(of.operator, problem):  # else `direct` serves, and models do not see such problems
         here = Candidates.of(of.operator, of.target.platform, among, vlen)
         rows, others = robust.weighed(of, among, known)[vlen], evidence.others(of, among.variants, vlen)
-        predicted = choice.predicted(here, rows, others, {**quantities(of.operator, problem), **(block or {})})
+        predicted = choice.predicted(here, rows, others, {**quantities(of.operator, [problem]), **(block or {})})
     measured: Costs = next((row.costs for row in known[vlen] if row.problem.label == problem.label), ())
     if not measured:  # `direct` has trials of its own
         alone = {f.trial.variant.id: f.score.per_problem.get(problem.label) for f in of.passed(Stage.SMALLEST)}

@@ -22,7 +22,7 @@ TOWARDS = 1.0  # pull of the pool's coefficients, relative to one sample
 FAR = 5.0  # length scale of the Matern kernel, in octaves
 ALIKE = 4.0  # variance of the shares' kernel, relative to the Matern kernel's
 NOISE = 0.2  # noise variance, relative to the Matern kernel's
-BLOCK = 2048  # problems predicted at once, to bound memory
+BLOCK = 512  # problems predicted at once, to stay in a cache
 LEAST_SPREAD = 0.03  # least standard deviation, natural logarithm of cost
 
 Matrix = NDArray[np.float64]
@@ -50,33 +50,31 @@ class Fitted:
     """A variant's model: coefficients by term, and the Gaussian process over the residuals.
 
     places, shares: the samples' coordinates, and the share of each term in their costs
+    whitening: lower triangle W, K^-1 = W^T W for the samples' covariance K; solved: K^-1 residuals
     """
 
     weights: Matrix
     places: Matrix
     shares: Matrix
     solved: Matrix
-    inverse: Matrix
+    whitening: Matrix
     spread: float
-
-    def mean(self, terms: Matrix) -> Matrix:
-        """Natural logarithm of the sum of terms, for each problem."""
-        found: Matrix = np.log(np.maximum(terms @ self.weights, 1.0))
-        return found
 
     def predict(self, terms: Matrix, near: Matrix) -> tuple[Matrix, Matrix]:
         """Natural logarithm of the cost and its standard deviation, for each problem.
 
-        near: Matern kernel of coordinates, problems x samples
+        near: Matern kernel of coordinates, samples x problems; overwritten
         """
-        mean = self.mean(terms)
+        from scipy.linalg.blas import dtrmm  # importing it takes a third of a command's start-up time
+
+        mean, shares = np.log(np.maximum(terms @ self.weights, 1.0)), _shares(terms, self.weights)
         if not len(self.places):
             return mean, np.full(len(mean), 1.0)
-        shares = _shares(terms, self.weights)
-        near = near + ALIKE * (shares @ self.shares.T)
-        known = np.sum((near @ self.inverse) * near, axis=1)
-        unknown = 1.0 + ALIKE * np.sum(shares**2, axis=1) + NOISE - known
-        return mean + near @ self.solved, self.spread * np.sqrt(np.maximum(unknown, NOISE))
+        near += (ALIKE * self.shares) @ shares.T
+        mean += self.solved @ near
+        known = dtrmm(1.0, self.whitening, near.T, side=1, lower=1, trans_a=1, overwrite_b=1)  # near^T W^T
+        unknown = 1.0 + ALIKE * np.sum(shares**2, axis=1) + NOISE - np.einsum("ij,ij->i", known, known)
+        return mean, self.spread * np.sqrt(np.maximum(unknown, NOISE))
 
 
 def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -> tuple[Matrix, Matrix]:
@@ -92,9 +90,9 @@ def predict(models: Sequence[Fitted], terms: Sequence[Matrix], places: Matrix) -
     with threadpool_limits(1):
         for begin in range(0, len(places), BLOCK):
             rows = slice(begin, begin + BLOCK)
-            near = _kernel(places[rows], apart)
+            near = _kernel(apart, places[rows])
             for number, (model, of_model, mine) in enumerate(zip(models, terms, columns, strict=True)):
-                means[rows, number], spreads[rows, number] = model.predict(of_model[rows], near[:, mine])
+                means[rows, number], spreads[rows, number] = model.predict(of_model[rows], near[mine])
     return means, spreads
 
 
@@ -126,6 +124,9 @@ def _pooled(
 
 
 def _fitted(samples: CostSamples, prior: Matrix | None) -> Fitted:
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg.lapack import dtrtri
+
     count = samples.terms.shape[1]
     if not len(samples.costs):
         places, shares = np.zeros((0, samples.places.shape[1])), np.zeros((0, count))
@@ -135,9 +136,10 @@ def _fitted(samples: CostSamples, prior: Matrix | None) -> Fitted:
     left = np.log(samples.costs) - np.log(np.maximum(samples.terms @ found, 1.0))
     shares = _shares(samples.terms, found)
     noisy = _kernel(samples.places, samples.places) + ALIKE * (shares @ shares.T) + NOISE * np.eye(len(left))
-    inverse = np.asarray(np.linalg.inv(noisy), dtype=np.float64)
-    spread = math.sqrt(max(float(left @ inverse @ left) / len(left), LEAST_SPREAD**2))
-    return Fitted(found, samples.places, shares, inverse @ left, inverse, spread)
+    root, _ = cho_factor(noisy, lower=True)
+    solved, (whitening, _) = cho_solve((root, True), left), dtrtri(root, lower=1)
+    spread = math.sqrt(max(float(left @ solved) / len(left), LEAST_SPREAD**2))
+    return Fitted(found, samples.places, shares, solved, whitening, spread)
 
 
 def weights(terms: Matrix, costs: Matrix, prior: Matrix | None = None) -> Matrix:
@@ -178,6 +180,9 @@ def _shares(terms: Matrix, coefficients: Matrix) -> Matrix:
 
 def _kernel(one: Matrix, other: Matrix) -> Matrix:
     squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1)[None, :] - 2.0 * (one @ other.T)
-    distance = np.sqrt(np.maximum(squares, 0.0)) * (math.sqrt(3.0) / FAR)
-    found: Matrix = (1.0 + distance) * np.exp(-distance)
+    distance = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
+    distance *= math.sqrt(3.0) / FAR
+    found: Matrix = np.exp(-distance)
+    distance += 1.0
+    found *= distance
     return found

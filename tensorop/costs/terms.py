@@ -6,7 +6,7 @@ of features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -36,11 +36,16 @@ LEVELS = ("l1", "whole_l2", "whole_l3")
 _FLOPS, _BYTES = "work()", "traffic()"  # names that no feature can have
 
 
-def quantities(operator: Operator, problem: Problem) -> dict[str, float]:
-    """What terms are made of: a problem's features, and without `decide.c.j2` also the contract's figures."""
-    found: dict[str, float] = dict(problems.features(operator, problem))
+def quantities(operator: Operator, of: Sequence[Problem]) -> dict[str, NDArray[Any]]:
+    """What terms are made of: name -> its value for each problem.
+
+    These are the features (integers of any size), and without `decide.c.j2` also the contract's figures.
+    """
+    seen = [problems.features(operator, problem) for problem in of]
+    found = {name: np.array([of_one[name] for of_one in seen]) for name in seen[0]}
     if not instantiate.decides(operator):
-        found |= {_FLOPS: operator.reference.work(problem), _BYTES: operator.reference.traffic(problem)}
+        found |= {_FLOPS: np.array([*map(operator.reference.work, of)])}
+        found |= {_BYTES: np.array([*map(operator.reference.traffic, of)])}
     return found
 
 

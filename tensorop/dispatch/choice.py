@@ -115,9 +115,8 @@ class Candidates:
         return term_matrix(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
 
     def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
-        """Name -> its value for each problem: features (integers of any size), and what cost terms want beside them."""
-        seen = [quantities(self.operator, problem) for problem in problems]
-        return {name: np.array([of_one[name] for of_one in seen]) for name in seen[0]}
+        """As `quantities`."""
+        return quantities(self.operator, problems)
 
     def places(self, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Coordinates of the problems in octaves, one for each feature that is not computed from others."""
@@ -234,16 +233,16 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
 
 
 def predicted(
-    candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also], known: Mapping[str, float]
+    candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Also], known: Mapping[str, Any]
 ) -> tuple[float | None, ...]:
-    """Each variant's cost on a problem, of which `costs.quantities` are known, by the models that `tree` uses.
+    """Each variant's cost on a problem by the models that `tree` uses. known: its `quantities`, as columns
 
     None: the variant must not serve it, or was never measured.
     """
     rows = [one for one in measured if chosen_for(candidates.operator, one.problem)] or measured
     if not rows:
         return (None,) * len(candidates.variants)
-    columns = {name: np.array([value]) for name, value in known.items()}
+    columns = {name: np.array([value]).reshape(1) for name, value in known.items()}
     terms = [candidates.terms(variant, columns) for variant in candidates.variants]
     logs, _ = cost_model.predict(fit_data(candidates, rows, also).fitted(), terms, candidates.places(columns))
     without = [no or all(row.costs[n] is None for row in rows) for n, no in enumerate(candidates.barred(columns)[0])]

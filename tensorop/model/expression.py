@@ -27,6 +27,7 @@ _OF_COLUMNS: dict[str, Callable[..., Any]] = {
     "min": lambda *of: reduce(np.minimum, of),
     "max": lambda *of: reduce(np.maximum, of),
 }
+_SCOPE = {"__builtins__": {}, **FUNCTIONS}
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
@@ -42,7 +43,7 @@ class Expression:
 
     def value(self, names: Mapping[str, Value]) -> int | bool:
         """The expression's value. Raises ZeroDivisionError."""
-        result: int | bool = eval(self.code, {"__builtins__": {}, **FUNCTIONS}, names)
+        result: int | bool = eval(self.code, _SCOPE, names)
         return result
 
     def column(self, names: Mapping[str, Value | NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ class Shapes:
     drawn: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # name -> its values in random shapes
     rules: tuple[Constraint, ...] = ()  # conditions of legal shapes
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return (*self.dims, *self.attributes)
 

@@ -90,18 +90,18 @@ def require_affordable(
 
 def features(operator: Operator, problem: Problem) -> dict[str, int]:
     """The dispatch features of a problem: those of the reference, and expressions over them."""
-    return derived(operator, operator.reference.features(problem), problem.label)
+    return derived(operator, operator.reference.features(problem), problem)
 
 
-def derived(operator: Operator, seen: Mapping[str, int], label: str) -> dict[str, int]:
-    """The features `seen`, and expressions over them. label: of the problem, for errors"""
-    found = {}
+def derived(operator: Operator, seen: Mapping[str, int], problem: Problem) -> dict[str, int]:
+    """The features `seen` of a problem or of a part of it, and expressions over them."""
+    found, names = {}, tuple(sorted(seen))
     for name, text in operator.derived.items():
         try:
-            found[name] = int(_feature(text, tuple(sorted(seen))).value(seen))
+            found[name] = int(_feature(text, names).value(seen))
         except ZeroDivisionError:
             where = f"{operator.folder / 'operator.yaml'}: key 'features.{name}'"
-            raise SpecError(f"{where}: '{text}' divides by zero for {label}") from None
+            raise SpecError(f"{where}: '{text}' divides by zero for {problem.label}") from None
     return {**seen, **found}
 
 
