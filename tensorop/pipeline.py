@@ -39,6 +39,7 @@ from tensorop.target import Target
 from tensorop.trial import confinement
 from tensorop.trial.roof import Roof
 from tensorop.verify import controls
+from tensorop.verify.answers import Answers
 from tensorop.warm import reading, start
 from tensorop.warm.reading import WarmSource
 
@@ -149,7 +150,8 @@ def _run(
             if not target.simulated:
                 yield Note(f"seed {seed} (pass it to --seed to repeat the verification calls)")
             work = (job.out / "work").absolute()  # each compiler runs in a folder of its own
-            whole = JobContext(job, operator, target, passes(operator), (), journal, seed, work, stop, texts, crew=crew)
+            whole = JobContext(job, operator, target, passes(operator), (), journal, seed, work, stop, texts)
+            whole = replace(whole, crew=crew, answers=Answers(operator.reference))
             whole = yield from _prepared(whole, sources)
             tasks = [whole.task(dtype) for dtype in job.dtypes]
             found, interrupted = yield from _search(tasks, stop)

@@ -7,6 +7,8 @@ Candidates are checked before they are linked, and every object of a library bef
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -36,6 +38,8 @@ _RELOCATED = re.compile(r"\.data\.rel\.ro(\..*)?")
 _MEMORY = re.compile(r"\.(bss|data)(\..*)?")
 _REMARKS = re.compile(r"\.comment|\.note\.GNU-stack|\.llvm_addrsig|\.riscv\.attributes|\.debug_\w+")
 
+_known: dict[tuple[bytes, frozenset[str], bool, Needs], str | None] = {}  # what was found wrong with an object
+
 
 def check_object(
     path: Path, *, entries: Collection[str] = ENTRIES, relocated: bool = False, of: Needs = needs.KERNEL
@@ -47,9 +51,11 @@ def check_object(
     Raises MissingTool without a disassembler, since an object that was not disassembled is not accepted.
     """
     try:
-        with files.opened(path, files.LIBRARY) as stream:
-            elf = ELFFile(stream)
-            why = next(_objections(elf, path, frozenset(entries), relocated, of), None)
+        data = files.read(path, files.LIBRARY)
+        key = hashlib.sha256(data).digest(), frozenset(entries), relocated, of
+        if key not in _known:  # a job checks its library's objects again when it leaves out variants
+            _known[key] = next(_objections(ELFFile(io.BytesIO(data)), path, key[1], relocated, of), None)
+        why = _known[key]
     except (ELFError, OSError, ValueError, KeyError, AssertionError) as e:
         why = f"it cannot be read: {e}"
     return None if why is None else Outcome(Kind.OBJECT, "build", f"the object is refused: {why}")

@@ -17,8 +17,10 @@ from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
+from tensorop.model.verdict import Seed
 from tensorop.space import problems
 from tensorop.target import Assumed, Target
+from tensorop.verify.answers import Answers
 
 Tell = Callable[[Row], None]
 
@@ -35,6 +37,8 @@ class BenchRequest:
     final: bool = True  # the slow and exact measurement
     offline: bool | None = None
     jobs: int = 2  # problems in parallel, on a deterministic target
+    seed: Seed | None = None  # of the operands; None: a new one
+    answers: Answers | None = None  # to measured calls of the seed
 
 
 def bench(
@@ -94,6 +98,8 @@ def compare(
         threads,
         request.final,
         absent,
+        seed=request.seed or Seed.draw(),
+        known=request.answers,
     )
     rows: list[Row] = []
     unsteady: dict[str, str] = {}

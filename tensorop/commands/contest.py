@@ -19,7 +19,7 @@ from tensorop.measure import peak as measured_peak
 from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest, Purpose
 from tensorop.model.bench import OURS, AtVlen, Ratio, Row, verdict
-from tensorop.model.call import Call, CallOutput, Placement
+from tensorop.model.call import Call, CallOutput
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -29,7 +29,7 @@ from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.target import Target
-from tensorop.trial.calls import warming_calls
+from tensorop.trial.calls import measured_call, warming_calls
 from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers
 
@@ -55,6 +55,7 @@ class Contest:
     absent: dict[str, str] = field(default_factory=dict)  # reasons for missing figures; filled while measuring
     peak: dict[str, float] = field(default_factory=dict)  # GFLOP/s of one core by dtype; filled by `find_peak`
     seed: Seed = field(default_factory=Seed.draw)
+    known: Answers | None = None  # to measured calls of the seed
 
     def find_peak(self, dtype: str) -> None:
         """Measures the FMA peak of one core in GFLOP/s. A peak that cannot be measured gets a reason in `absent`."""
@@ -81,7 +82,7 @@ class Contest:
         With a clock the call has two sets of operands.
         """
         reference = self.operator.reference
-        call = reference.call(problem, self.seed.stream(2), "normal", Placement.START)
+        call = measured_call(self.operator, problem, self.seed, 0)
         as_measured = reference.counted if self.target.deterministic else reference.alternated
         return as_measured(problem, call, self.seed.stream(4))
 
@@ -126,7 +127,7 @@ class Contest:
 
     def judge(self, problem: Problem, call: Call) -> Callable[[Sequence[CallOutput]], Judgement]:
         """A judge for the outputs of calls of this problem, with one evaluation of the oracle for all outputs."""
-        answers = Answers(self.operator.reference)
+        answers = self.known or Answers(self.operator.reference)
         return lambda left: answers.judge_all(problem, call, left)
 
     @functools.cached_property

@@ -36,15 +36,17 @@ def verify(
     threads: Sequence[int] = THREADS,
     jobs: int = 2,
     timed: Sequence[Problem] = (),
+    answers: Answers | None = None,
 ) -> Iterator[Verdict]:
     """Judges a library on the full grid. Yields, for each dtype, a verdict per VLEN, then one per number of threads.
 
     A failed verdict is yielded like a passed one.
-    timed: measured problems; the library is also judged on them, with its own dispatch, at the VLENs of measurements
+    timed: measured problems; the library is also judged on them, with its own dispatch, at the VLENs of measurements,
+    by `answers` where these are known
     Raises UsageError if a file cannot be read, JobError if the library is unsafe to load or does not load.
     """
     found.require_fit()
-    judge = _Judge(found, target, seed)
+    judge = _Judge(found, target, seed, answers or Answers(found.operator.reference))
     parts: list[tuple[str, list[Future[Verdict]]]] = []
     several: dict[str, Future[list[Verdict]]] = {}
     with ThreadPoolExecutor(max(1, jobs)) as pool:
@@ -89,10 +91,7 @@ class _Judge:
     opened: Opened
     target: Target
     seed: Seed
-
-    @functools.cached_property
-    def answers(self) -> Answers:
-        return Answers(self.opened.operator.reference)
+    answers: Answers | None = None  # to measured calls of the seed
 
     def batches(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Iterator[Callable[[], Verdict]]:
         """The full grid around the first variant's tile, with sizes beyond every variant's blocks, in batches.

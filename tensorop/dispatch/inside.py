@@ -67,14 +67,16 @@ class LibraryBench:
             timeout_s=self.task.target.budgets.deadline(flops),
         )
 
-    def rows(self, wanted: Sequence[Probe]) -> dict[int, list[CostRow]]:
+    def rows(self, wanted: Sequence[Probe], answers: Answers | None = None) -> dict[int, list[CostRow]]:
         """VLEN -> costs of each probe; probes on which no variant could be measured are left out.
+
+        answers: of problems that are measured elsewhere too
 
         A correct variant without a result (a timeout, for example) is noted in the journal once for each kind of
         outcome. Raises RefusedVariant for a variant that fails.
         """
         self.failed = []
-        self.answers = Answers(self.task.operator.reference)  # other batches have other problems
+        self.answers = answers or Answers(self.task.operator.reference)  # other batches have other problems
         costs = dict(self._counted(wanted) if self.task.target.deterministic else self._timed(wanted))
         for number, outcome in {(number, outcome.kind): (number, outcome) for number, outcome in self.failed}.values():
             template = self.given.all[number].template.name

@@ -45,7 +45,7 @@ def compare(task: Task, library: Path, given: Winners) -> None:
     if len(given.all) > 1 and not evidence.batches(task, given):
         small = [problem for problem in task.small_problems if chosen_for(task.operator, problem)]
         tried = [Probe(problem) for problem in dict.fromkeys([*task.problems, *small])]
-        evidence.keep(task, given, Batch(LibraryBench(task, library, given).rows(tried), 0.0))
+        evidence.keep(task, given, Batch(LibraryBench(task, library, given).rows(tried, task.answers), 0.0))
 
 
 def probe(task: Task, library: Path, given: Winners) -> None:

@@ -179,7 +179,8 @@ def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event,
     yield Phase("verification", f"the full grid of test calls{f' at VLEN {vlens}' if vlens else ''}")
     verdicts = []
     timed = [problem for task in tasks.values() for problem in task.problems]
-    for verdict in verify.verify(_opened(whole, staged), whole.target, whole.seed, jobs=whole.job.jobs, timed=timed):
+    library, jobs, answers = _opened(whole, staged), whole.job.jobs, whole.answers
+    for verdict in verify.verify(library, whole.target, whole.seed, jobs=jobs, timed=timed, answers=answers):
         verdicts.append(verdict)
         if not verdict.ok:
             return verdicts
@@ -197,7 +198,9 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     others = f", the first of {several} layouts (`tensorop bench {job.out} --layout 1` measures another)"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
     final = whole.target.deterministic  # under a board model, intervals take no more time than the best fit alone
-    request = bench.BenchRequest(shapes=shapes, threads=job.threads, final=final, jobs=job.jobs)
+    request = bench.BenchRequest(
+        shapes=shapes, threads=job.threads, final=final, jobs=job.jobs, seed=whole.seed, answers=whole.answers
+    )
     return bench.bench(_opened(whole, staged), whole.target, request)
 
 

@@ -141,7 +141,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
         vlen = variant.kernel.vlen
         return trial_key(variant, run, platform=platform(vlen), vlens=target.at(vlen).vlens, compiler=compiler)
 
-    evaluator = Evaluator(task.operator, target, run, task.work, task.texts)
+    evaluator = Evaluator(task.operator, target, run, task.work, task.texts, known=task.answers)
     shared = any(company.takes(evaluator, arm.variant(stage, arm.space.at(0))) for arm in plan.arms)
     least = task.crew.batch if task.crew else max(job.jobs, target.clocks)
     # whole trials take different times, so each thread gets several of a batch

@@ -28,6 +28,7 @@ from tensorop.space import problems, seeds
 from tensorop.store.journal import Journal
 from tensorop.target import Target
 from tensorop.trial.trial import FIRST_S, Limit
+from tensorop.verify.answers import Answers
 
 EXPECTED, OTHERS = 8, 4  # most points that a template begins with: from its prior, and from other searches
 SHORTLISTED = 6  # micro-kernels that get blockings
@@ -95,6 +96,7 @@ class JobContext:
     revise: Revise | None = None  # may write further templates during the search
     warm: Mapping[str, WarmStart] = field(default_factory=dict)  # dtype -> winners of earlier searches
     crew: Crew | None = None  # runs the trials; None: this process does
+    answers: Answers | None = None  # to the job's measured calls; None: parts of the job compute their own
 
     def task(self, dtype: str) -> Task:
         return Task(**vars(self), dtype=dtype)

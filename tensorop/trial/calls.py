@@ -18,6 +18,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.target import Target
+from tensorop.verify.answers import MEASURED
 
 WARMED = 1e7  # flops; a smaller modelled call is preceded by a warming call; larger ones fill the caches themselves
 _TWICE = 1e6  # flops; a smaller one by two, since a library's first call also detects the processor
@@ -46,7 +47,7 @@ def micro_problem(operator: Operator, platform: Platform, variant: Variant, vlen
 
 def measured_call(operator: Operator, problem: Problem, seed: Seed, workspace: int) -> Call:
     """The measured call: normal inputs, operands that start on a page."""
-    return operator.reference.call(problem, seed.stream(2), "normal", Placement.START, workspace)
+    return operator.reference.call(problem, seed.stream(MEASURED), "normal", Placement.START, workspace)
 
 
 def tile_refusal(operator: Operator, target: Target, variant: Variant) -> Outcome | None:

@@ -15,10 +15,15 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Judgement
 
+MEASURED = 2  # the stream of a seed that gives the inputs of measured calls
+
 
 @dataclass(frozen=True)
 class Answers:
-    """Expected outputs of calls of one seed. reference: the operator's oracle."""
+    """Expected outputs of the measured calls of one seed, which have the same inputs wherever they are measured.
+
+    reference: the operator's oracle
+    """
 
     reference: Contract
     _limits: dict[tuple[str, bool], Any] = field(default_factory=dict, compare=False, repr=False)

@@ -15,12 +15,13 @@ from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed, Verdict
+from tensorop.verify.answers import MEASURED
 from tensorop.verify.subject import Subject, execute_together
 
 BATCH = 256  # calls in one process: few enough to stop early, enough to make its start cheap
 
 # Streams of the seed: grids, inputs and VLENs have independent draws.
-_SIZES, _INPUTS, _REPEAT, _SAME_INPUTS, _AGAIN = 0, 1, 2, 5, 7
+_SIZES, _INPUTS, _REPEAT, _AGAIN = 0, 1, 2, 7
 
 AGAIN = 1  # calls of a process that are repeated with one element changed
 LEAST = 8  # elements of each input of such a call
@@ -123,11 +124,10 @@ def _calls(
     reference: Contract, subject: Subject, cases: Sequence[Case], numbers: range, vlen: int, seed: Seed
 ) -> Calls:
     """The calls of the cases with these numbers."""
-    path = (_INPUTS, vlen) if subject.answers is None else (_SAME_INPUTS,)
-    calls = [(i, subject.call(reference, cases[i], seed.stream(*path, i), vlen)) for i in numbers]
-    if subject.answers is None:
-        calls = with_changed(cases, calls, reference, seed.stream(_AGAIN, vlen, numbers.start))
-    return calls
+    if subject.answers is not None:
+        return [(i, subject.call(reference, cases[i], seed.stream(MEASURED), vlen)) for i in numbers]
+    calls = [(i, subject.call(reference, cases[i], seed.stream(_INPUTS, vlen, i), vlen)) for i in numbers]
+    return with_changed(cases, calls, reference, seed.stream(_AGAIN, vlen, numbers.start))
 
 
 def _judged(

@@ -38,7 +38,7 @@ class Subject:
     more: tuple[int, ...] = ()  # run-time parameters, which follow the operator's dims in every call
     panels: Callable[[Problem, Call], Call] | None = None  # makes packed operands of a kernel alone, if they differ
     made: dict[tuple[int, int], Call] | None = None  # (id of a case, VLEN) -> its call, while the case is kept
-    answers: Answers | None = None  # for large problems: inputs are the same at every VLEN, computed by the oracle once
+    answers: Answers | None = None  # for measured problems: they have the inputs of measured calls, at every VLEN
 
     def call(self, reference: Contract, case: Case, rng: np.random.Generator, vlen: int) -> Call:
         """The call of a case at a VLEN (bits), with random inputs."""
