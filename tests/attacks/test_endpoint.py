@@ -7,11 +7,13 @@ import contextlib
 import gzip
 import json
 import socket
+import ssl
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -264,6 +266,66 @@ def test_the_key_is_not_carried_on(name: str, leak: str, tmp_path: Path) -> None
         assert leak not in told
         assert json.dumps(leak)[1:-1] not in told
         assert secret.SHOWN in told
+
+
+def broken(random: Random) -> Behaviour:
+    """A reply of which something is wrong, or now and then nothing: its bytes, its length, its status, its form."""
+    text = random.choice(["```\n---\nstrategy: s\n---\nc[0] = 1;\n```", "", KEY, "\ud800", "<think>", "```" * 99, "{}"])
+    bodies = [
+        completion(text),
+        completion([{"type": "text", "text": text}], usage={"prompt_tokens": text, "completion_tokens": -1}),
+        json.dumps({"error": {"message": f"{text} max_tokens context 99 {KEY}", "code": text}}).encode(),
+        b"data: " + completion(text) + b"\n\ndata: [DONE]\n\n",
+        b"<html>" + text.encode(errors="replace"),
+    ]
+    body = bytearray(random.choice(bodies))
+    for _ in range(random.choice([0, 0, 1, 3, 20])):
+        body[random.randrange(len(body))] = random.randrange(256)
+    if random.random() < 0.2:
+        del body[random.randrange(len(body)) :]
+    says = len(body) + random.choice([0, 0, 0, 0, 0, 0, 0, -1, 7])
+    status = random.choice(["200 OK"] * 8 + ["400 No", "401 No", "404 No", "413 No", "429 No", "500 No", "302 Found"])
+    more = random.choice([(), ("Content-Encoding: gzip",), ("Retry-After: 0",), ("Content-Type: text/html",)])
+    data = head(status, f"Content-Length: {max(0, says)}", *more) + bytes(body)
+    if random.random() < 0.05:
+        data = data[: random.randrange(len(data))]
+    return lambda connection, _: connection.sendall(data)
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_a_thousand_replies_of_a_hostile_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call is a reply or a failure and is recorded, none shows the key, and nothing of them stays."""
+    monkeypatch.setattr(transports, "BACKOFF", 0.0)
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *given: None)  # takes most of a call's time
+    random, replies = Random(0), 0
+
+    def behave(connection: socket.socket, over: threading.Event) -> None:
+        nonlocal replies
+        replies += 1
+        broken(random)(connection, over)
+
+    answers: list[ModelReply | Failure] = []
+    before = (0, 0, 0)
+    with served(behave) as url:
+        transport = RecordedTransport(tmp_path, Http(Endpoint("tiny", KEY, url)))
+        while replies < 1000:
+            if len(answers) == 50:  # what is loaded once is there
+                before = threading.active_count(), len(list(Path("/proc/self/fd").iterdir())), resident()
+            answers.append(transport.complete(replace(REQUEST, seed=len(answers)), 5.0))
+        after = threading.active_count(), len(list(Path("/proc/self/fd").iterdir())), resident()
+    assert {type(answer) for answer in answers} == {ModelReply, Failure}
+    kinds = {answer.outcome.kind for answer in answers if isinstance(answer, Failure)}
+    assert kinds == {Kind.LOST, Kind.REFUSED}
+    recorded = [path.read_text() for path in tmp_path.iterdir()]
+    assert len(recorded) == len(answers) > 400
+    assert not [text for text in recorded if KEY in text]
+    assert after[0] <= before[0] + 2
+    assert after[1] <= before[1] + 4
+    assert after[2] < before[2] + (48 << 20)
 
 
 def test_a_password_in_the_address_is_a_key() -> None:
