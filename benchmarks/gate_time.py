@@ -23,13 +23,13 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tensorop.author import offline  # noqa: E402
-from tensorop.author.llm.rounds import NAME  # noqa: E402
-from tensorop.model.kernel import KernelText  # noqa: E402
-from tensorop.render import instantiate  # noqa: E402
-from tensorop.render.texts import Texts  # noqa: E402
-from tensorop.specs import operators, platforms  # noqa: E402
-from tensorop.trial import judging  # noqa: E402
+from tensorop.author import offline
+from tensorop.author.llm.rounds import NAME
+from tensorop.model.kernel import KernelText
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
+from tensorop.specs import operators, platforms
+from tensorop.trial import judging
 
 OPERATOR = operators.load("gemm")
 
