@@ -14,6 +14,7 @@ from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.backends import reach
 from tensorop.commands import operator_read
 from tensorop.commands.advice import FAILED, PASSED
+from tensorop.costs.expected import Expectation
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.measure.hot_loop import HotLoop
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -26,8 +27,8 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Samples, Stage, Trial
 from tensorop.model.verdict import ControlResult, Seed
 from tensorop.process import scratch
-from tensorop.render import instantiate, prior
-from tensorop.space import problems, seeds
+from tensorop.render import instantiate
+from tensorop.space import problems
 from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import confinement, judging
@@ -232,7 +233,7 @@ def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
 
 
 def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Configuration:
-    """Judges a configuration as a micro-kernel, then in whole calls with the blocking nearest to the prior.
+    """Judges a configuration as a micro-kernel, then in whole calls with the blocking that should cost least.
 
     Both use the same program. A kernel that reads operands unpacked is judged in whole calls only.
     """
@@ -243,8 +244,10 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
         return Configuration(
             point, Outcome(Kind.REFUSED, "author", f"no blocking fits the tile of this configuration: {error.message}")
         )
-    nearest = seeds.around(prior.blocking(operator, platform, Kernel(template, dtype, point)), space)[0]
-    variant = Variant(Kernel(template, dtype, point), nearest)
+    kernel, asked = Kernel(template, dtype, point), evaluator.run.problems
+    weights = {problem.label: 1 / len(asked) for problem in asked}
+    expectation = Expectation(operator, platform, asked, weights, evaluator.target.vlens)
+    variant = Variant(kernel, expectation.ranked(kernel, space)[0])
     figures: list[Figure] = []
     outcome, hottest = Outcome(Kind.OK, "measure"), None
     for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):

@@ -185,9 +185,6 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
         full = instantiate.defaults(operator, platform, dtype, kernel.configuration)
     with _at(f"{_yaml(operator)}: key 'blocking'"), contextlib.suppress(JobError):  # no blocking fits the tile
         instantiate.blocking_space(operator, platform, kernel)
-    for beside in (False, True):
-        with _at(f"{_yaml(operator)}: key 'blocking.{'beside' if beside else 'prior'}'"):
-            prior.blocking(operator, platform, kernel, beside)({})
     blocked = Variant(kernel, Point.of({name: full[name] for name in operator.blocking.values}))
     with _at(f"{_yaml(operator)}: key 'micro'"):
         alone = micro_problem(operator, platform, blocked, platform.vlens[0])

@@ -1,7 +1,7 @@
 """Asks an operator's driver what it does about problems, for configurations and platforms that were never built.
 
 An operator's `decide.c.j2` includes the functions by which its driver decides. It is compiled for this machine and
-called for all problems at once. It defines
+called for all configurations and problems at once. It defines
 
 - `struct tensorop_configuration`: names of a variant (`costs.constants`), all fields `int64_t`;
 - `struct tensorop_problem`: features of a problem;
@@ -29,12 +29,13 @@ from tensorop.model.point import Value
 
 _STRUCT = re.compile(r"struct tensorop_(?:configuration|problem|decisions) \{[^}]*\};")
 _CALL = """
-void tensorop_decide_all(const struct tensorop_configuration *configuration, size_t count,
-                         const struct tensorop_problem *problems, struct tensorop_decisions *decisions)"""
+void tensorop_decide_all(size_t configurations, const struct tensorop_configuration *configuration, size_t problems,
+                         const struct tensorop_problem *problem, struct tensorop_decisions *decisions)"""
 _LOOP = """
 {
-    for (size_t i = 0; i < count; ++i)
-        decisions[i] = tensorop_decide(configuration, problems + i);
+    for (size_t i = 0; i < configurations; ++i)
+        for (size_t j = 0; j < problems; ++j)
+            *decisions++ = tensorop_decide(configuration + i, problem + j);
 }
 """
 
@@ -51,22 +52,25 @@ class DecisionFunction:
     lock: Any = field(default_factory=threading.Lock)  # the C may keep its configuration in static variables
 
     def of(
-        self, numbers: Mapping[str, Value], columns: Mapping[str, NDArray[Any]], count: int
+        self, numbers: Mapping[str, Value | NDArray[Any]], columns: Mapping[str, NDArray[Any]]
     ) -> dict[str, NDArray[np.float64]]:
-        """Field -> its value for each of `count` problems. numbers: of the variant; columns: feature -> values."""
-        given = np.array([int(numbers[name]) for name in self.configuration], dtype=np.int64)
-        problems = np.empty((count, len(self.problem)), dtype=np.int64)
-        for number, name in enumerate(self.problem):
-            problems[:, number] = columns[name]
-        found = np.zeros((count, len(self.decisions)), dtype=np.int64)
+        """Field -> its values, configurations x problems.
+
+        numbers: name of a variant -> its value, or one of each configuration; columns: feature -> one of each problem
+        """
+        given = np.stack(np.broadcast_arrays(*(np.atleast_1d(numbers[name]) for name in self.configuration)), axis=1)
+        given = np.ascontiguousarray(given, dtype=np.int64)
+        problems = np.stack([columns[name] for name in self.problem], axis=1).astype(np.int64)
+        found = np.zeros((len(given), len(problems), len(self.decisions)), dtype=np.int64)
         with self.lock:
             self.lib.tensorop_decide_all(
+                len(given),
                 self.ffi.from_buffer("struct tensorop_configuration *", given),
-                count,
+                len(problems),
                 self.ffi.from_buffer("struct tensorop_problem *", problems),
                 self.ffi.from_buffer("struct tensorop_decisions *", found, require_writable=True),
             )
-        return dict(zip(self.decisions, found.T.astype(np.float64), strict=True))
+        return dict(zip(self.decisions, np.moveaxis(found, 2, 0).astype(np.float64), strict=True))
 
 
 @lru_cache(maxsize=256)

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from tensorop.costs import decisions
 from tensorop.errors import SpecError
 from tensorop.model.expression import Expression, parse
-from tensorop.model.kernel import Variant
+from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.point import Value
+from tensorop.model.point import Point, Value
 from tensorop.model.problem import Problem
 from tensorop.render import instantiate
 from tensorop.space import problems
@@ -83,7 +83,7 @@ def named_terms(
     numbers = constants(operator, platform, dtype, variant, vlen)
     columns, count = columns_of(operator, known)
     if (text := instantiate.decide(operator, platform, variant)) is not None:
-        columns |= decisions.compiled(text).of(numbers, columns, count)
+        columns |= {name: of[0] for name, of in decisions.compiled(text).of(numbers, columns).items()}
         found = _physical(numbers, columns)
     else:
         flops, moved = (np.asarray(known[name], dtype=np.float64) for name in (_FLOPS, _BYTES))
@@ -91,6 +91,29 @@ def named_terms(
         found |= {f"beyond_{level}": moved * (moved > int(numbers[level])) for level in LEVELS}
     found = {"call": np.ones(count), **found, **_own(operator, numbers, columns, count)}
     return {name: np.maximum(values, 0.0) for name, values in found.items()}
+
+
+def of_blockings(
+    operator: Operator,
+    platform: Platform,
+    kernel: Kernel,
+    points: Sequence[Point],
+    known: Mapping[str, NDArray[Any]],
+    vlen: int = 0,
+) -> dict[str, NDArray[np.float64]]:
+    """The core's terms of a kernel's blockings, blockings x problems; empty for an operator without `decide.c.j2`.
+
+    Arguments and errors as `named_terms`.
+    """
+    variant = Variant(kernel, points[0])
+    text = instantiate.decide(operator, platform, variant)
+    if text is None:
+        return {}
+    of_points = {name: np.array([point[name] for point in points]) for name in points[0]}
+    numbers = constants(operator, platform, kernel.dtype, variant, vlen)
+    columns, _ = columns_of(operator, known)
+    found = _physical(numbers, decisions.compiled(text).of({**numbers, **of_points}, columns))
+    return {"call": np.ones((len(points), len(next(iter(columns.values()))))), **found}
 
 
 def _physical(

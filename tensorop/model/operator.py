@@ -27,9 +27,6 @@ class Tunables:
 
     values: Mapping[str, tuple[Value, ...]]
     constraints: tuple[Constraint, ...]
-    # Tunable -> expression of its start in a search, for each choice of the two-valued ones; default: `defaults`.
-    prior: Mapping[str, str] = field(default_factory=dict)
-    beside: Mapping[str, str] = field(default_factory=dict)  # as prior, for one more blocking of the best kernel
 
 
 @record

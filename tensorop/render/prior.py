@@ -1,16 +1,15 @@
-"""Expected good points from a platform's facts: searches without earlier results begin there.
+"""Expected good configurations of a template from a platform's facts: searches without earlier results begin there.
 
-A template's prior is a cost over its points. An operator's prior is an expression for each of its blocking's tunables.
+A template's prior is a cost over its points. What blockings should cost is in `costs/expected.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tensorop.errors import SpecError
-from tensorop.model.expression import evaluate, parse
-from tensorop.model.kernel import Kernel, KernelTemplate
-from tensorop.model.operator import Operator
+from tensorop.model.expression import parse
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point, Value
 from tensorop.render import instantiate
@@ -68,28 +67,3 @@ def first(platform: Platform, template: KernelTemplate, dtype: str, space: Space
     ranked = [point for _, _, point in sorted(best.values(), key=lambda one: one[:2])]
     leading = {seeds.unseen(template, point): point for point in reversed(ranked)}.values()
     return [*(point for point in ranked if point in leading), *(point for point in ranked if point not in leading)]
-
-
-def blocking(
-    operator: Operator, platform: Platform, kernel: Kernel, beside: bool = False
-) -> Callable[[Mapping[str, Value]], Point]:
-    """A function from some tunables to the blocking at which a search of a kernel begins.
-
-    Its result differs from the given tunables if the prior expects other values. beside: returns the start of one more
-    blocking.
-    """
-    texts = {**operator.blocking.prior, **(operator.blocking.beside if beside else {})}
-    usual = instantiate.defaults(operator, platform, kernel.dtype, kernel.configuration)
-    own = {**kernel.template.read_facts, **kernel.configuration}
-    given = {**facts(platform, kernel.dtype, kernel.configuration), **own}
-
-    def at(choice: Mapping[str, Value]) -> Point:
-        found = {name: usual[name] for name in operator.blocking.values} | dict(choice)
-        settled = {name: value for name, value in found.items() if name not in texts}
-        known = {**given, **settled, **choice}
-        for name, text in texts.items():
-            found[name] = evaluate(text, known)
-            known.setdefault(name, found[name])
-        return Point.of(found)
-
-    return at

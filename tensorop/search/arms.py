@@ -156,22 +156,36 @@ class Seeded:
     """Asks for the legal ones of `first`, then for the points of an inner strategy; never for a point twice.
 
     The inner strategy gets every cost, so it learns from the first points too.
+
+    expected: (points seen) -> the point of least expected cost; it has every second turn
     """
 
-    def __init__(self, inner: Strategy | None, space: Space, first: Sequence[Point]) -> None:
-        self._inner = inner
+    def __init__(
+        self,
+        inner: Strategy | None,
+        space: Space,
+        first: Sequence[Point],
+        expected: Callable[[Collection[Point]], Point | None] | None = None,
+    ) -> None:
+        self._inner, self._expected = inner, expected
         self._queue = [point for point in dict.fromkeys(first) if point in space]
         self._seen: set[Point] = set()
 
     def ask(self) -> Point | None:
         """The next point; None when none is left."""
-        while points := self._queue[:1] or (self._inner.ask(1) if self._inner else []):
+        while points := self._queue[:1] or self._next():
             self._queue = self._queue[1:]
             fresh = [point for point in points if point not in self._seen]
             self._seen.update(points)
             if fresh:
                 return fresh[0]
         return None
+
+    def _next(self) -> list[Point]:
+        if self._inner is None:
+            return []
+        expected = self._expected(self._seen) if self._expected and len(self._seen) % 2 else None
+        return [expected] if expected else self._inner.ask(1)
 
     def tell(self, point: Point, cost: float | None) -> None:
         self._seen.add(point)

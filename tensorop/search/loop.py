@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 
 from tensorop.build import tool
 from tensorop.build.compile import candidate_flags
+from tensorop.costs.expected import Expectation
 from tensorop.errors import TensoropError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, Variant
@@ -124,6 +125,7 @@ class StageSearch:
     first_s: float = FIRST_S  # time limit of a trial until one has passed
     # (trials of the same template, all trials, exempt) -> where a trial that begins now may be dropped
     race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
+    expectation: Expectation | None = None  # of the arms' blockings
     stopped: Callable[[], bool] = lambda: False  # whether the user asked the search to end
 
 
@@ -169,6 +171,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
             batch=batch,
             first_batch=job.batch or least,
             first_s=plan.first_s * target.runner.patience,
+            expectation=plan.expectation,
             race=partial(course.rungs, vlens=target.vlens) if plan.race else None,
             stopped=lambda: task.stop.asked,
         )
@@ -242,8 +245,13 @@ class _Run:
         for arm in self.what.arms.more(self.ended, live):
             name, make = arm.kernel.id, self.what.make_tuner
             tuner = make(arm.space, len(self.arms)) if make else None
-            self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first)
+            self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first, self._expected(arm))
             self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
+
+    def _expected(self, arm: Arm) -> Callable[[Collection[Point]], Point | None] | None:
+        if (found := self.what.expectation) is None:
+            return None
+        return lambda seen: found.best(arm.kernel, arm.space, self.ended, seen)
 
     def _trials(self) -> Generator[Event, None, EndReason]:
         while self._goes_on():

@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tensorop.author import offline
+from tensorop.costs.expected import Expectation
 from tensorop.errors import JobError, TensoropError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.trial import Stage
-from tensorop.render import instantiate, prior
+from tensorop.render import instantiate
 from tensorop.search.arms import FACTOR, Arm
 from tensorop.search.task import Pass, Plan, Task
 from tensorop.space import problems, seeds
 from tensorop.trial import race, selection
 from tensorop.trial.trial import FIRST_S
 
+CHOICES = 3  # of packing and loop order with which a kernel begins
 CLOSE = 1.05  # direct variants within this factor of the least cost count as equal
 
 
@@ -47,9 +49,18 @@ def _template_arm(task: Task, template: KernelTemplate) -> Arm | None:
 def blocking(task: Task) -> Plan:
     """Plans block sizes and packing for the shortlist, on whole problems.
 
-    Each kernel begins with blockings of earlier searches, or with those that its caches suggest.
+    Each kernel begins with blockings of earlier searches, or with those that the cost model expects to cost least.
     """
     operator, platform = task.operator, task.target.platform
+    by_label = {problem.label: problem for problem in task.sketch}
+    work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
+    course = race.Course.of(work, problems.classes(operator, task.sketch))
+    every = Counter(problems.classes(operator, task.problems).values())
+    shares = {name: count / every.total() for name, count in every.items()}
+    planned = tuple(by_label[label] for label in course.work)
+    of_class = Counter(course.classes.values())
+    weights = {label: shares[name] / of_class[name] for label, name in course.classes.items()}
+    expectation = Expectation(operator, platform, planned, weights, task.target.vlens)
     arms: list[Arm] = []
     for kernel in task.shortlist.values():
         try:
@@ -57,13 +68,8 @@ def blocking(task: Task) -> Plan:
         except JobError:  # no blocking fits its tile
             continue
         named = seeds.blockings(task.sure, kernel, space)
-        second = sum(arm.kernel.template == kernel.template for arm in arms) % 2 == 1
-        first = named or seeds.around(prior.blocking(operator, platform, kernel), space, nothing_first=second)
-        least = len(named) or 1
-        if not named and not arms:  # for the best kernel: everything packed, nothing packed, and the alternative prior
-            begun = seeds.around(prior.blocking(operator, platform, kernel, beside=True), space)
-            ends = list(dict.fromkeys([*first[:2], *begun[:1]]))
-            first, least = list(dict.fromkeys([*ends, *first])), len(ends)
+        first = named or seeds.of_each_choice(expectation.ranked(kernel, space), space)[:CHOICES]
+        least = len(named) or (1 if arms else CHOICES)  # the best kernel shows several choices of packing
         arms.append(Arm(kernel, space, first, least, exempt=named))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
@@ -73,12 +79,7 @@ def blocking(task: Task) -> Plan:
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    by_label = {problem.label: problem for problem in task.sketch}
-    work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
-    course = race.Course.of(work, problems.classes(operator, task.sketch))
-    every = Counter(problems.classes(operator, task.problems).values())
-    shares = {name: count / every.total() for name, count in every.items()}
-    return Plan(arms, tuple(by_label[label] for label in course.work), budget, race=True, shares=shares)
+    return Plan(arms, planned, budget, race=True, shares=shares, expectation=expectation)
 
 
 def finalists(task: Task) -> Plan | None:

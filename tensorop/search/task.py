@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tensorop.author import offline
+from tensorop.costs.expected import Expectation
 from tensorop.model.budget import Budget
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate
@@ -50,6 +51,7 @@ class Plan:
     joining: Callable[[KernelTemplate], Arm | None] | None = None
     race: bool = False  # drop candidates that are not among the best on the first, cheapest problems
     shares: Mapping[str, float] = field(default_factory=dict)  # class of problems -> part of all that it has
+    expectation: Expectation | None = None  # of the blockings' costs
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,8 @@
-"""Starting points of a search: winners of earlier searches, seed configurations, and points near a prior."""
+"""Starting points of a search: winners of earlier searches, seed configurations, and the best expected points."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.point import Point
@@ -49,29 +46,13 @@ def agrees(one: StartPoint, kernel: Kernel) -> bool:
     return one.template == kernel.template.name and all(one.point.get(name, value) == value for name, value in own)
 
 
-def around(prior: Callable[[Mapping[str, int | str]], Point], space: Space, nothing_first: bool = False) -> list[Point]:
-    """The legal points nearest to the prior, one for each combination of the two-valued tunables.
-
-    First all of the prior's choices, then none of them (or the reverse with `nothing_first`), then mixed ones. Every
-    second kernel of a template begins with the reverse, so that few trials show both ends.
-    """
+def of_each_choice(ranked: Iterable[Point], space: Space) -> list[Point]:
+    """The first of the ranked points for each combination of the space's two-valued tunables."""
     switches = [name for name, values in space.dimensions if len(values) == 2]
-    numbers = [name for name, values in space.dimensions if name not in switches]
-    points = list(space.points())
-
-    def far(point: Point, wanted: Point) -> float:
-        return sum(abs(math.log(max(1, int(point[name])) / max(1, int(wanted[name])))) for name in numbers)
-
-    found: dict[bool, list[Point]] = {True: [], False: []}
-    choices = (tuple(int(v) for v in dict(space.dimensions)[name]) for name in switches)
-    for combination in sorted(itertools.product(*choices), key=lambda c: [-sum(c), *(-v for v in c)]):
-        choice = dict(zip(switches, combination, strict=True))
-        wanted = prior(choice)
-        if fitting := [p for p in points if all(p[n] == v for n, v in choice.items())]:
-            expected = all(wanted[name] == value for name, value in choice.items())
-            found[expected].append(min(fitting, key=partial(far, wanted=wanted)))
-    usual = [*found[True][:1], *found[True][:0:-1][:1], *found[True][1:-1]]
-    return [*(usual[1::-1] if nothing_first else usual[:2]), *usual[2:], *found[False]]
+    first: dict[tuple[int | str, ...], Point] = {}
+    for point in ranked:
+        first.setdefault(tuple(point[name] for name in switches), point)
+    return list(first.values())
 
 
 def _part(point: Point, space: Space) -> Point:

@@ -10,6 +10,7 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tensorop.errors import JobError, SpecError
 from tensorop.model.expression import Expression, parse
@@ -113,13 +114,17 @@ class Space:
         return None if found is None else self._point(found)
 
     def nearest(self, part: Mapping[str, Value]) -> Point:
-        """The legal point nearest to `part`: distance in octaves, and 1 for each different word."""
+        """The legal point nearest to `part`."""
+        return self.at(int(np.argmin(self.distances(part))))
+
+    def distances(self, part: Mapping[str, Value]) -> NDArray[np.float64]:
+        """The distance of each legal point from `part`, in octaves, and 1 for each different word."""
         rows = np.asarray(self._walk.rows)
         far = np.zeros(len(rows))
         for axis, (name, values) in enumerate(self.dimensions):
             if name in part:
                 far += np.array([_apart(value, part[name]) for value in values])[rows[:, axis]]
-        return self.at(int(np.argmin(far)))
+        return far
 
     def index(self, point: Point) -> int:
         """The number of a legal point. Raises KeyError for any other."""

@@ -49,8 +49,6 @@ def _expect(holds: object, key: str, expected: str, got: object = None) -> None:
 class BlockingSpec(Record):
     tunables: dict[str, Annotated[list[int | str], Field(min_length=1)]]
     constraints: tuple[Constraint, ...] = Field(default=(), strict=False)
-    prior: dict[str, str] = Field(default_factory=dict)
-    beside: dict[str, str] = Field(default_factory=dict)
     runtime: tuple[str, ...] = Field(default=(), strict=False)
 
 
@@ -187,10 +185,8 @@ class OperatorSpec(File):
         got = ", ".join(self.stages) or "none"
         rule(ordered and set(NEEDED) <= set(self.stages), f"key 'stages': expected {expected}, got {got}")
         blocking, costs, direct = self.blocking, self.costs, self.direct
-        for key, names in (("prior", blocking.prior), ("beside", blocking.beside), ("runtime", blocking.runtime)):
-            for name in names:
-                among = f"names among {', '.join(blocking.tunables)}"
-                _expect(name in blocking.tunables, f"blocking.{key}", among, name)
+        for name in blocking.runtime:
+            _expect(name in blocking.tunables, "blocking.runtime", f"names among {', '.join(blocking.tunables)}", name)
         for name in blocking.tunables:
             _expect(name in self.defaults, "defaults", f"one for each blocking tunable, none is for '{name}'")
         _expect(not costs.where or costs.terms, "costs.terms", "some, 'costs.where' names what they are made of")
@@ -233,8 +229,6 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         "blocking": Tunables(
             {tunable: tuple(values) for tunable, values in blocking.tunables.items()},
             blocking.constraints,
-            blocking.prior,
-            blocking.beside,
         ),
         "runtime": blocking.runtime,
         "suites": suites,

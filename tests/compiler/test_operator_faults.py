@@ -47,9 +47,6 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     "an unknown name in a constraint": (
         YAML, "  runtime: [block]", "  constraints: [{must: block < q, reason: r}]", (YAML, "key 'blocking'", "q"),
     ),
-    "an unknown name in a prior": (
-        YAML, "  runtime: [block]", "  prior: {block: q}", (YAML, "key 'blocking.prior'", "q")
-    ),
     "a rule that divides by zero": (
         YAML, '{must: "p < t"', '{must: "h % p == 0", reason: d}\n  - {must: "p < t"',
         (YAML, "key 'suites.speech'", "d"),

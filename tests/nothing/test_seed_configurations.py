@@ -10,8 +10,8 @@ from tensorop.author import offline
 from tensorop.model.kernel import Kernel
 from tensorop.model.point import Point
 from tensorop.model.winner import StartPoint
-from tensorop.render import instantiate, prior
-from tensorop.space import seeds
+from tensorop.render import instantiate
+from tensorop.space import Space, seeds
 from tensorop.specs import platforms
 from tensorop.warm import reading
 from tests.support.operators import gemm
@@ -57,14 +57,7 @@ def test_what_a_winner_leaves_open_agrees_with_anything() -> None:
     assert not seeds.agrees(known, Kernel(templates["dot"], "f32", Point.of(mr_vectors=2, nr=8)))
 
 
-def test_few_blockings_show_both_ends_of_packing() -> None:
-    outer, platform = templates["outer"], platforms.load("avx512")
-    kernel = Kernel(outer, "f64", Point.of(mr_vectors=2, nr=12, ku=4, ahead=0, late=0, lead=0, fetch=0, c_ahead=0))
-    space = instantiate.blocking_space(operator, platform, kernel)
-    usual = prior.blocking(operator, platform, kernel)
-    packed, plain = seeds.around(usual, space), seeds.around(usual, space, nothing_first=True)
-    ends = [(point["pack_a"], point["pack_b"]) for point in packed[:2]]
-    assert ends == [(1, 1), (0, 0)]
-    assert plain[:2] == packed[1::-1]
-    assert plain[2:] == packed[2:]
-    assert set(packed) <= set(space.points())
+def test_the_first_of_each_choice_of_two_valued_tunables() -> None:
+    space = Space.of({"pack": (0, 1), "mc": (32, 64, 128)})
+    ranked = [Point.of(pack=1, mc=64), Point.of(pack=1, mc=32), Point.of(pack=0, mc=128), Point.of(pack=0, mc=64)]
+    assert seeds.of_each_choice(ranked, space) == [ranked[0], ranked[2]]

@@ -1,0 +1,165 @@
+"""What blockings cost before they are tried: the prior of a search of blockings.
+
+A driver decides about each blocking what it does (`decisions`), so the work of one that was never built is known. Until
+trials have passed, each unit of work counts as TYPICAL. Then the coefficients are fitted to the trials of all kernels,
+and to those of each kernel.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from tensorop.costs import model as cost_model
+from tensorop.costs.terms import of_blockings, quantities
+from tensorop.model.kernel import Kernel
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Finished
+from tensorop.render import instantiate
+from tensorop.space import Space
+from tensorop.target import objective
+
+# Multiples of what multiplying a vector costs: medians of the coefficients that were fitted to gemm's blockings in ten
+# searches on AVX-512, on the model of SpacemiT K1 and on two x86 machines. Work that is not named counts nothing.
+TYPICAL = {
+    "call": 90.0, "multiplies": 1.0, "loads": 0.8, "broadcasts": 0.1, "reads_apart": 0.4, "tiles": 15.0, "updates": 3.2,
+    "copied": 4.0, "runs": 2.7, "transposed": 0.5, "gathered": 1.0, "blocks": 50.0, "waits_4": 2.5, "waits_8": 0.2,
+    "beyond_l1": 0.03, "beyond_whole_l2": 0.05, "beyond_whole_l3": 0.2,
+}  # fmt: skip
+MOST = 1500  # blockings of a kernel that are compared; of more, so many are drawn
+STEPS = 8  # fits while the number of trials doubles
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A kernel's blockings and their work."""
+
+    points: Sequence[Point]
+    terms: Matrix
+    works: Sequence[bytes]
+
+
+class Expectation:
+    """Expected costs of the blockings of a search.
+
+    problems: of its trials; weights: of each in a trial's score
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        platform: Platform,
+        problems: Sequence[Problem],
+        weights: Mapping[str, float],
+        vlens: Sequence[int],
+    ) -> None:
+        self._operator, self._platform, self._vlens = operator, platform, vlens
+        self._decides = instantiate.decides(operator)
+        seen = [quantities(operator, problem) for problem in problems]
+        self._known = {name: np.array([one[name] for one in seen]) for name in seen[0]}
+        self._labels = [problem.label for problem in problems]
+        self._weights = np.tile([weights[name] for name in self._labels], len(vlens))
+        self._tables: dict[str, _Table] = {}
+        self._samples: dict[str, tuple[NDArray[np.bool_], Matrix, Matrix]] = {}
+        self._fits: dict[tuple[str, int], Matrix] = {}
+
+    def best(self, kernel: Kernel, space: Space, ended: Sequence[Finished], seen: Collection[Point]) -> Point | None:
+        """The unseen blocking that should lower most the least costs of all problems, among all kernels' blockings.
+
+        Without a trial, or if none should, it is the one of least expected cost. A blocking that does the same work as
+        a seen one in every problem counts as seen. None if there is no other, or if the operator does not say what its
+        driver decides.
+
+        ended: trials of the search in their order; seen: the kernel's tried blockings, and those under way
+        """
+        if not self._decides:
+            return None
+        table = self._table(kernel, space)
+        known = {_work(row) for row in self._terms(kernel, list(seen))} if seen else set()
+        logs = self._logs(kernel, table, ended)
+        order = np.lexsort((logs @ self._weights, -np.maximum(0.0, self._least(ended) - logs) @ self._weights))
+        return next((table.points[index] for index in order if table.works[index] not in known), None)
+
+    def ranked(self, kernel: Kernel, space: Space) -> list[Point]:
+        """The blockings by their expected costs before any trial; of an operator without decisions, the defaults first.
+
+        Of more than MOST blockings, so many are drawn.
+        """
+        if not self._decides:
+            defaults = instantiate.defaults(self._operator, self._platform, kernel.dtype, kernel.configuration)
+            part = {name: defaults[name] for name, _ in space.dimensions}
+            return [space.at(index) for index in np.argsort(space.distances(part), kind="stable")[:MOST]]
+        table = self._table(kernel, space)
+        order = np.argsort(self._logs(kernel, table, ()) @ self._weights, kind="stable")
+        return [table.points[index] for index in order]
+
+    def _table(self, kernel: Kernel, space: Space) -> _Table:
+        if kernel.id not in self._tables:
+            points = space.sample(random.Random(0), MOST) if space.size > MOST else list(space.points())
+            terms = self._terms(kernel, points)
+            self._tables[kernel.id] = _Table(points, terms, [_work(row) for row in terms])
+        return self._tables[kernel.id]
+
+    def _terms(self, kernel: Kernel, points: Sequence[Point]) -> Matrix:
+        """Blockings x (VLENs x problems) x kinds of work."""
+        given = self._operator, self._platform, kernel, points, self._known
+        each = [of_blockings(*given, vlen) for vlen in self._vlens]
+        self._typical = np.array([TYPICAL.get(name, 0.0) for name in each[0]])
+        return np.concatenate([np.stack([*terms.values()], axis=2) for terms in each], axis=1)
+
+    def _sample(self, finished: Finished) -> tuple[NDArray[np.bool_], Matrix, Matrix]:
+        """Which VLENs and problems a trial measured, their terms, and the costs."""
+        variant, found = finished.trial.variant, finished.score.per_problem
+        if variant.id not in self._samples:
+            rows = [(v, found[p]) if p in found else None for v in self._vlens for p in self._labels]
+            costs = [objective(row[1], row[0]) for row in rows if row]
+            (terms,) = self._terms(variant.kernel, [variant.blocking])
+            measured = np.array([row is not None for row in rows])
+            self._samples[variant.id] = measured, terms[measured], np.array(costs)
+        return self._samples[variant.id]
+
+    def _logs(self, kernel: Kernel, table: _Table, ended: Sequence[Finished]) -> Matrix:
+        """Logarithms of expected costs, blockings x (VLENs x problems)."""
+        with threadpool_limits(1):  # sums in one order give the same bits on every machine
+            found: Matrix = np.log(table.terms @ self._coefficients(kernel, ended))
+            return found
+
+    def _least(self, ended: Sequence[Finished]) -> Matrix:
+        """Logarithm of the least cost of each problem at each VLEN so far; where there is none, nothing is lower."""
+        least = np.full(len(self._weights), np.inf)
+        for rows, _, costs in (self._sample(one) for one in ended if one.outcome.ok):
+            least[rows] = np.minimum(least[rows], costs)
+        return np.where(np.isinf(least), -np.inf, np.log(least))
+
+    def _coefficients(self, kernel: Kernel, ended: Sequence[Finished]) -> Matrix:
+        """Cost of a unit of each kind of work: from all trials, and then from those of the kernel."""
+        used = ended[: len(ended) - len(ended) % max(1, (1 << len(ended).bit_length()) // (2 * STEPS))]
+        passed = [one for one in used if one.outcome.ok]
+        usual = self._fit("", passed, len(used), self._typical)
+        mine = [one for one in passed if one.trial.variant.kernel.id == kernel.id]
+        return self._fit(kernel.id, mine, len(used), usual)
+
+    def _fit(self, name: str, trials: Sequence[Finished], used: int, prior: Matrix) -> Matrix:
+        """Coefficients of some trials, of which the newest is number `used` at most; fitted once."""
+        if (name, used) not in self._fits:
+            self._fits[name, used] = prior
+            if trials:
+                _, terms, costs = (np.concatenate(part) for part in zip(*map(self._sample, trials), strict=True))
+                scale = np.exp(np.mean(np.log(costs) - np.log(terms @ prior)))
+                self._fits[name, used] = cost_model.weights(terms, costs, scale * prior)
+        return self._fits[name, used]
+
+
+def _work(terms: Matrix) -> bytes:
+    """A key of what a blocking does, from its terms."""
+    return terms.tobytes()

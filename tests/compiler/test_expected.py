@@ -1,0 +1,122 @@
+"""What the cost model expects of blockings, on recorded ones that were all measured on every problem."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from scipy.stats import kendalltau
+
+from tensorop.author import offline
+from tensorop.costs.expected import Expectation
+from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
+from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage, Trial
+from tensorop.render import instantiate
+from tensorop.space import Space, problems
+from tensorop.specs import operators, platforms
+from tensorop.trial import race
+
+RECORD = json.loads(
+    gzip.decompress((Path(__file__).parents[1] / "data" / "race-gemm-f32-spacemit-k1.json.gz").read_bytes())
+)
+EXAMPLE = Path(__file__).parents[2] / "examples" / "operator"
+GEMM, K1 = operators.load("gemm"), platforms.load("spacemit-k1")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    problems: list[Problem]
+    expectation: Expectation
+    trials: list[Finished]
+    kernels: dict[str, Kernel]
+
+    def of(self, kernel: Kernel) -> list[Finished]:
+        """A kernel's trials, the best first."""
+        mine = [one for one in self.trials if one.trial.variant.kernel.id == kernel.id]
+        return sorted(mine, key=lambda one: one.score.cost or 0.0)
+
+    def space(self, kernel: Kernel) -> Space:
+        return instantiate.blocking_space(GEMM, K1, kernel)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Recorded:
+    templates = {one.name: one for one in offline.templates(GEMM.folder, "gemm")}
+    known = [problems.of(GEMM, "f32", tuple(map(int, name.split()[0].split("x"))), i) for name in RECORD["work"]
+             for i in range(len(GEMM.layouts))]  # fmt: skip
+    by_label = {one.label: one for one in known}
+    every = Counter(RECORD["classes"].values())
+    course = race.Course(RECORD["work"], RECORD["classes"], dict.fromkeys(every, 1 / len(every)))
+    weights = {name: 1 / every[of_class] / len(every) for name, of_class in RECORD["classes"].items()}
+    trials = []
+    for number, point in enumerate(RECORD["points"]):
+        cost_of = {name: each[0] for name, each in point["costs"].items()}
+        costs = {name: Samples("u", cost, cost, cost, by_vlen={256: cost}) for name, cost in cost_of.items()}
+        variant = instantiate.variant(GEMM, templates[point["template"]], "f32", point["point"])
+        score = Score(course.score(costs), costs)
+        trials.append(Finished(Trial(str(number), 0, Stage.BLOCKING, variant), Outcome(Kind.OK), score))
+    kernels = {one.trial.variant.kernel.id: one.trial.variant.kernel for one in trials}
+    of_record = [by_label[name] for name in RECORD["work"]]
+    return Recorded(of_record, Expectation(GEMM, K1, of_record, weights, K1.vlens), trials, kernels)
+
+
+def test_of_the_best_kernel_typical_costs_order_blockings_as_measurements_do(recorded: Recorded) -> None:
+    best = min(recorded.trials, key=lambda one: one.score.cost or 0.0).trial.variant.kernel
+    order, trials = recorded.expectation.ranked(best, recorded.space(best)), recorded.of(best)
+    place = {one.trial.variant.id: order.index(one.trial.variant.blocking) for one in trials}
+    first = sorted(trials, key=lambda one: place[one.trial.variant.id])[:4]
+    assert min(one.score.cost or 0.0 for one in first) <= 1.02 * (trials[0].score.cost or 0.0)
+    tau = kendalltau([place[one.trial.variant.id] for one in trials], [one.score.cost for one in trials])
+    assert tau.statistic > 0.5
+
+
+def test_after_trials_the_next_blocking_is_expected_to_cost_least_and_does_other_work(recorded: Recorded) -> None:
+    for kernel in recorded.kernels.values():
+        seen, space = [one.trial.variant.blocking for one in recorded.of(kernel)], recorded.space(kernel)
+        found: list[Point] = []
+        while len(found) < 5 and (point := recorded.expectation.best(kernel, space, recorded.trials, [*seen, *found])):
+            assert point in space
+            assert point not in [*seen, *found]
+            found.append(point)
+        assert found
+        again = recorded.expectation.best(kernel, space, recorded.trials, seen)
+        assert again == found[0]  # of the same trials the same point, in any process
+
+
+def test_two_blockings_of_equal_work_are_one(recorded: Recorded) -> None:
+    kernel = next(one for one in recorded.kernels.values() if one.template.name == "outer")
+    largest = max(int(size) for name in RECORD["work"] for size in name.split()[0].split("x"))
+    weights = dict.fromkeys(RECORD["work"], 1 / len(RECORD["work"]))
+    expectation = Expectation(GEMM, K1, recorded.problems, weights, K1.vlens)
+    values = {"a_stationary": [0], "pack_a": [1], "pack_b": [1], "kc": [64], "mc": [64], "nc": [largest, 2 * largest]}
+    space = Space.of(values)
+    first = expectation.best(kernel, space, (), [])
+    assert first is not None
+    assert expectation.best(kernel, space, (), [first]) is None
+
+
+def test_an_expectation_needs_no_trial_that_passed(recorded: Recorded) -> None:
+    kernel = next(iter(recorded.kernels.values()))
+    failed = Finished(Trial("x", 0, Stage.BLOCKING, Variant(kernel)), Outcome(Kind.WRONG, "x"), Score(None))
+    space = recorded.space(kernel)
+    assert recorded.expectation.best(kernel, space, [failed], []) == recorded.expectation.best(kernel, space, [], [])
+
+
+def test_without_decisions_the_blockings_nearest_to_the_defaults_come_first() -> None:
+    operator, platform = operators.load("conv1d", (EXAMPLE,)), platforms.load("native")
+    (template, *_) = offline.templates(operator.folder, "conv1d")
+    kernel = Kernel(template, "f32", instantiate.micro_space(platform, template, "f32").at(0))
+    space = instantiate.blocking_space(operator, platform, kernel)
+    problem = problems.of(operator, "f32", operator.suites[operator.usual][0])
+    expectation = Expectation(operator, platform, [problem], {problem.label: 1.0}, platform.vlens)
+    defaults = instantiate.defaults(operator, platform, "f32", kernel.configuration)
+    order = expectation.ranked(kernel, space)
+    assert order[0] == space.nearest({name: defaults[name] for name, _ in space.dimensions})
+    assert set(order) == set(space.points())
+    assert expectation.best(kernel, space, (), order[:1]) is None
