@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from tensorop import paths
 from tensorop.build import cache, harness, tool
 from tensorop.build.cache import BuildLog
+from tensorop.model.architecture import ARCHITECTURES
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
@@ -18,6 +19,7 @@ OBJECT = "kernel.o"
 CANDIDATE = "candidate"
 READ = "read.d"  # in the folder of a source: the list of files that the compiler read
 DECLARED = "declared"  # in the same folder: headers that are not the source's own
+PRECOMPILED = "intrinsics.pch"  # there
 # zig keeps a frame pointer at every optimisation level, which costs the kernel a register.
 LEAN = ("-fomit-frame-pointer",)
 
@@ -77,7 +79,12 @@ def compile_source(
             (folder / path).write_text(text)
         (folder / DECLARED).mkdir()
         shutil.copyfile(call, folder / DECLARED / call.name)
-        argv = tool.cc(*flags, "-MD", "-MF", READ, "-I", ".", "-I", DECLARED, "-c", main, "-o", OBJECT)
+        read: tuple[str, ...] = ()
+        if isinstance(intrinsics := _intrinsics(source, flags), Artifact):
+            # a copy, since a compiler that reads untrusted C can write to its folder
+            shutil.copyfile(intrinsics.path, folder / DECLARED / PRECOMPILED)
+            read = ("-include-pch", f"{DECLARED}/{PRECOMPILED}")
+        argv = tool.cc(*flags, *read, "-MD", "-MF", READ, "-I", ".", "-I", DECLARED, "-c", main, "-o", OBJECT)
         made = tool.run(argv, folder, timeout_s=timeout_s, doing=f"compiling {main}", guards=guards)
         elsewhere = read_elsewhere(folder) if isinstance(made, BuildLog) else None
         (folder / READ).unlink(missing_ok=True)
@@ -85,6 +92,27 @@ def compile_source(
         return made if elsewhere is None else Outcome(Kind.REFUSED, "build", f"view: its C reads {elsewhere}")
 
     return cache.entry("objects", key, OBJECT, fill, root=work)
+
+
+def _intrinsics(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome | None:
+    """The header of intrinsics that a source includes, precompiled; None if it includes none.
+
+    Reading it takes the compiler longer than some kernels do. The object is the same bit by bit.
+    """
+    text = source.files[0][1] if source.files else ""
+    known = (one.intrinsics for one in ARCHITECTURES.values() if one.intrinsics)
+    name = next((name for name in known if f"#include <{name}>" in text), None)
+    if name is None or "_SOURCE" in text:  # a feature macro has to stand before all headers
+        return None
+    header = zig.zig().parent / "lib" / "include" / name
+
+    def fill(folder: Path) -> BuildLog | Outcome:
+        argv = tool.cc(*flags, "-x", "c-header", str(header), "-o", PRECOMPILED)
+        return tool.run(argv, folder, timeout_s=60, doing=f"reading {name}")
+
+    # it holds paths and times of the compiler's headers
+    key = cache.key_of(flags, tool.compiler_version(), str(header), header.stat().st_mtime_ns)
+    return cache.entry("headers", key, PRECOMPILED, fill)
 
 
 def compile_and_link(source: Source, platform: Platform, flags: tuple[str, ...]) -> Artifact | Outcome:

@@ -31,6 +31,7 @@ class Architecture:
     static_cpu: str  # CPU of all harnesses: zig rebuilds its start-up and support code for each CPU
     emulated_cpu: str  # QEMU's -cpu with the most features, for programs without a platform
     openblas: tuple[str, ...]  # its wheels: versions of OpenBLAS and of the wheel, pip's platform, SHA-256
+    intrinsics: str  # the compiler's header of intrinsics, where it takes long to read; empty: it does not
     compilers: str  # that build a product: with __builtin_shufflevector, and RISC-V's vector intrinsics
     baseline: tuple[str, str]  # a CPU in zig's spelling and the equal -march of GCC and Clang; "": none
     cpu_option: str  # option of GCC and Clang for other CPUs
@@ -69,6 +70,7 @@ _X86_64 = Architecture(
         "0.3.34 0.3.34.481.3 manylinux_2_28_x86_64 0595f94cd58c1f8a0d90c975621f4587337a003916b1979e834ebdf2cb5d9504",
         "0.3.29 0.3.29.265.1 manylinux_2_17_x86_64 0ce4eec40cf03af80fea68493fe7174a8d534b3c01bcb35e460f678d2e24676a",
     ),
+    intrinsics="immintrin.h",
     compilers="GCC 12, Clang 12, zig or a later one",
     baseline=("", ""),
     cpu_option="-march",
@@ -112,6 +114,7 @@ _AARCH64 = Architecture(
         "0.3.34 0.3.34.481.3 manylinux_2_28_aarch64 e085dddbc5b9aa130f83def515d31c440e69f387a90c7e63b154a5575b4466bc",
         "0.3.29 0.3.29.265.1 manylinux_2_17_aarch64 c6edc3bfa73060e5cb31c4bbb03c92e1cd83c52e3dba4493de448f1ca9e1ef10",
     ),
+    intrinsics="arm_neon.h",
     compilers="GCC 12, Clang 12, zig or a later one",
     baseline=("baseline", "armv8-a"),
     cpu_option="-mcpu",
@@ -146,6 +149,7 @@ _RISCV64 = Architecture(
     openblas=(
         "0.3.34 0.3.34.481.3 manylinux_2_39_riscv64 b27d19793b78825a5cd8a116771815ed29a651658fc4c03bcdd4b50542ceee46",
     ),
+    intrinsics="",
     compilers="GCC 14, Clang 17, zig or a later one",
     baseline=("baseline_rv64", "rv64gc"),
     cpu_option="-mcpu",

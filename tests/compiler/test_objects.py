@@ -113,3 +113,24 @@ def test_a_missing_function_is_a_failed_link(tmp_path):
     assert isinstance(outcome, Outcome)
     assert outcome.kind is Kind.COMPILE
     assert "nowhere" in outcome.message
+
+
+INTRINSICS = {
+    "x86_64": ("immintrin.h", "_mm_storeu_ps(c->buffer[0], _mm_set1_ps(c->scalar[0]));"),
+    "aarch64": ("arm_neon.h", "vst1q_f32(c->buffer[0], vdupq_n_f32(c->scalar[0]));"),
+}
+
+
+@pytest.mark.parametrize("arch", INTRINSICS)
+def test_a_precompiled_header_of_intrinsics_changes_no_bit(tmp_path, arch):
+    header, body = INTRINSICS[arch]
+    objects = []
+    for before in ("", "#define _GNU_SOURCE\n"):  # with a feature macro nothing is precompiled
+        name, text = kernels.source(body).files[0]
+        source = Source(((name, f"{before}#include <{header}>\n{text}"),))
+        flags = compiling.candidate_flags(kernels.platform(arch))
+        made = compiling.compile_source(source, flags, work=tmp_path)
+        assert isinstance(made, Artifact), made
+        assert (f"{compiling.DECLARED}/{compiling.PRECOMPILED}" in made.command) == (not before)
+        objects.append(made.path.read_bytes())
+    assert objects[0] == objects[1]
