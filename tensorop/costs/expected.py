@@ -65,8 +65,7 @@ class Expectation:
     ) -> None:
         self._operator, self._platform, self._vlens = operator, platform, vlens
         self._decides = instantiate.decides(operator)
-        seen = [quantities(operator, problem) for problem in problems]
-        self._known = {name: np.array([one[name] for one in seen]) for name in seen[0]}
+        self._known = quantities(operator, problems)
         self._labels = [problem.label for problem in problems]
         self._weights = np.tile([weights[name] for name in self._labels], len(vlens))
         self._tables: dict[str, _Table] = {}
