@@ -52,10 +52,12 @@ def verify(
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         try:
             for dtype in found.dtypes:
-                for vlen in target.verify_vlens:
-                    batches = judge.batches(dtype, vlen, timed)  # while earlier ones are running
-                    parts.append((dtype, [pool.submit(batch) for batch in batches]))
                 several[dtype] = pool.submit(judge.threads, dtype, threads)
+                for vlen in target.verify_vlens:
+                    batches = [*judge.batches(dtype, vlen, timed)]  # while earlier ones are running
+                    # the longest first, so that all processors end together
+                    running = {one: pool.submit(one.judged) for one in sorted(batches, key=lambda one: -one.flops)}
+                    parts.append((dtype, [running[one] for one in batches]))
             for dtype, of_dtype in itertools.groupby(parts, lambda part: part[0]):
                 for _, futures in of_dtype:
                     verdict = grid.joined(future.result() for future in futures)
@@ -87,13 +89,21 @@ def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResu
 
 
 @dataclasses.dataclass(frozen=True)
+class _Batch:
+    """Cases of a grid for one process."""
+
+    judged: Callable[[], Verdict]
+    flops: float
+
+
+@dataclasses.dataclass(frozen=True)
 class _Judge:
     opened: Opened
     target: Target
     seed: Seed
     answers: Answers | None = None  # to measured calls of the seed
 
-    def batches(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Iterator[Callable[[], Verdict]]:
+    def batches(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Iterator[_Batch]:
         """The full grid around the first variant's tile, with sizes beyond every variant's blocks, in batches.
 
         Each variant is also judged on its quick grid and on the edges of its tile, and the library on `timed`.
@@ -109,13 +119,14 @@ class _Judge:
             rng = self.seed.stream(3, vlen, number)
             for case in (*reference.quick_grid(dtype, tile, rng), *reference.edge_grid(dtype, tile, rng)):
                 cases.append(dataclasses.replace(case, problem=case.problem.with_options(variant=number)))
-        subject = self._subject(dtype, 1)
-        for batch in grid.batches(len(cases)):
-            yield functools.partial(grid.check_batch, reference, subject, cases, batch, vlen, self.seed)
         more = [Case(problem) for problem in timed if problem.dtype == dtype and vlen in self.target.vlens]
-        subject = dataclasses.replace(subject, answers=self.answers)
-        for batch in grid.batches(len(more), LARGE_BATCH) if more else ():
-            yield functools.partial(grid.check_batch, reference, subject, more, batch, vlen, self.seed)
+        subject = self._subject(dtype, 1)
+        measured = dataclasses.replace(subject, answers=self.answers)
+        of_grid = [(subject, cases, batch) for batch in grid.batches(len(cases))]
+        of_timed = [(measured, more, batch) for batch in grid.batches(len(more), LARGE_BATCH)] if more else []
+        for who, given, batch in (*of_grid, *of_timed):
+            judged = functools.partial(grid.check_batch, reference, who, given, batch, vlen, self.seed)
+            yield _Batch(judged, sum(float(reference.work(given[number].problem)) for number in batch))
 
     def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:
         """Judges the quick grid around the first variant's tile, then `timed`."""
