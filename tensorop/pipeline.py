@@ -77,7 +77,11 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     _check_effect(job, target)
     if not target.measures:
         events = target.unmeasured(job, operator, stop)
-        if device is not None:
+        if device is not None and job.author != offline.AUTHOR and not job.unsafe:
+            yield Note(
+                f"{device} is not used: nothing confines kernels of a model there; --unsafe runs them with your rights"
+            )
+        elif device is not None:
             kits = subpackages.require("kits", "here", f"measuring on {device}")
             events = kits.measured(job, operator, device, events, stop)
         yield from events
@@ -99,6 +103,8 @@ def _check_effect(job: Job, target: Target) -> None:
         ignored["author_timeout"] = "without --author llm: no language model is asked"
     if job.author == offline.AUTHOR:
         ignored["unsafe"] = "without --author llm or replay: only shipped kernels run"
+    else:
+        ignored.pop("seed", None)  # of its questions, and of the calls that verify its kernels
     for name in sorted(job.chosen & ignored.keys()):
         if (name, job.threads) != ("threads", Job.threads):  # every target has one thread
             option = f"--{name.replace('_', '-')}"

@@ -42,6 +42,7 @@ from tensorop.runners.base import Machine, Runner
 from tensorop.runners.protocol import Hello
 
 if TYPE_CHECKING:
+    from tensorop.author.llm.prompt import DeviceBrief
     from tensorop.events import Event
     from tensorop.package.product import Product
 
@@ -273,6 +274,10 @@ class Target(ABC):
 
     def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
         """Runs a whole job without measurements and yields its events, `Done` last; the product says so."""
+        raise NotImplementedError
+
+    def brief(self, operator: Operator, dtypes: Sequence[str], shapes: Sequence[Shape]) -> DeviceBrief:
+        """What such a job asks a language model. Raises UsageError for a platform or an operator without an author."""
         raise NotImplementedError
 
     def attached(self) -> str | None:

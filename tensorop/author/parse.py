@@ -67,6 +67,10 @@ def check(template: KernelTemplate) -> None:
             raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
     for tunable, values in template.tunables.items():
         _check_tunable(origin, tunable, values)
+    for key, names in {"facts": template.facts, "model": template.model}.items():
+        for name in names:
+            if not _NAME.fullmatch(name):
+                raise SpecError(f"{origin}: key '{key}': expected lower-case names, got '{name[:60]}'")
     for word in template.needs:
         if not _NAME.fullmatch(word):
             raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")

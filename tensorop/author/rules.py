@@ -40,7 +40,7 @@ class RuleFile(File):
 
 
 @cache
-def rules() -> tuple[Rule, ...]:
-    """All rules, in the order in which the gates hold them."""
-    path = Path(__file__).with_suffix(".yaml")
+def rules(name: str = "rules") -> tuple[Rule, ...]:
+    """All rules, in the order in which the gates hold them. name: of the table, `device_rules` for kernels of a GPU"""
+    path = Path(__file__).with_name(f"{name}.yaml")
     return tuple(yamlfile.validate(RuleFile, yamlfile.read(path), str(path)).rules)

@@ -45,19 +45,13 @@ def prompt(
     Exit status: 0 printed, 2 wrong usage or nothing to ask for.
     """
     found, target = operators.load(operator, plugins), platforms.load(platform, plugins)
-    asking.require_prompts(found, f"tensorop prompt {operator}")
-    if target.device is not None:
-        raise UsageError(
-            f"tensorop prompt: platform '{platform}' is a GPU, and a model is asked only for templates in C",
-            hint="name the platform of a processor, e.g. --platform rvv",
-        )
     if round_ > 1:
         raise UsageError(
             f"--round {round_}: there is only the first round; measured results do not go back to a model yet",
             hint="remove --round",
         )
     dtypes = tuning.dtypes(found, dtype) if dtype else Job.usual_dtypes(found, target)
-    brief = asking.brief(found, target, dtypes, tuning.shapes(found, shapes or found.usual))
+    brief = asking.any_brief(found, target, dtypes, tuning.shapes(found, shapes or found.usual))
     messages = opening(brief, Lessons(), token_limit(settings.read()))
     screen.echo(f"about {tokens(*messages)} tokens (a token has four characters on average)", err=True)
     record = [{"role": message.role, "content": message.text} for message in messages]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensorop import backends
 from tensorop.author import offline
-from tensorop.author.llm.prompt import Brief
+from tensorop.author.llm.prompt import AnyBrief, Brief
 from tensorop.author.parse import parse
 from tensorop.commands import operator_read
 from tensorop.errors import UsageError
@@ -28,8 +29,16 @@ def require_prompts(operator: Operator, what: str) -> None:
         )
 
 
+def any_brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[Shape]) -> AnyBrief:
+    """The facts of a job's prompt, for processors and GPUs. Raises UsageError for what no model is asked for."""
+    if platform.device is not None:
+        return backends.reach(platform).brief(operator, dtypes, shapes)
+    require_prompts(operator, f"tensorop prompt {operator.name}")
+    return brief(operator, platform, dtypes, shapes)
+
+
 def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[Shape]) -> Brief:
-    """The facts of a job's prompt."""
+    """The facts of a job's prompt for a processor."""
     dtype = dtypes[0]
     primitives = platform.primitives_of(dtype)
     example = offline.example(operator.folder)

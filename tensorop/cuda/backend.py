@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
 from tensorop.author import offline
+from tensorop.author.llm import rounds
+from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.build import needs
-from tensorop.cuda import attached, kernels, kit, library
+from tensorop.cuda import attached, author, counted, kernels, kit, library
 from tensorop.cuda import compile as device
+from tensorop.cuda.author import FamilyAuthor
 from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
@@ -23,6 +26,7 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.shape import Shape
 from tensorop.model.trial import Kind, Outcome
 from tensorop.package import plugin_record, publish
 from tensorop.package.product import Product
@@ -63,7 +67,6 @@ class Backend(Target):
     measures = False
     library_calls = needs.DEVICE.calls
     ignores: ClassVar[Mapping[str, str]] = {
-        "author": "GPU kernels are the shipped ones",
         "batch": "a cost model ranks all configurations, so there is no search",
         "budget": "a cost model ranks all configurations, so there is no search; --trials limits the kernels to build",
         "fresh": "a GPU job always starts again",
@@ -85,7 +88,14 @@ class Backend(Target):
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
         return dtype, "f32"
 
+    def brief(self, operator: Operator, dtypes: Sequence[str], shapes: Sequence[Shape]) -> DeviceBrief:
+        texts = [operator.shapes.text(shape) for shape in shapes]
+        return author.brief(operator, self.platform, device_numbers(self.platform), dtypes, texts)
+
     def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
+        if job.author != offline.AUTHOR:
+            author.require(self.platform)
+            rounds.require(job)
         yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
         templates = _templates(self.platform, operator, job.dtypes)
         publish.check_place(job.out)
@@ -94,6 +104,7 @@ class Backend(Target):
             compiler = nvcc.nvcc(offline=job.offline or None)
             yield Phase("tools", f"nvcc {compiler.version}, ptxas {compiler.ptxas}")
             work = _Work(self.platform, operator, templates, compiler, job)
+            yield from work.write()
             yield from work.choose()
             yield Phase(
                 "library",
@@ -137,7 +148,8 @@ class Backend(Target):
 
     def _content(self, held: PredictedProduct) -> Content:
         templates = offline.templates(held.operator.folder, held.operator.name, suffix=SUFFIX)
-        return content(held.root, held.facts, held.operator, self.platform, templates, counted(self.platform))
+        templates += counted.of_product(held.facts, held.operator)
+        return content(held.root, held.facts, held.operator, self.platform, templates, device_numbers(self.platform))
 
 
 def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) -> list[KernelTemplate]:
@@ -168,7 +180,7 @@ def _usual(operator: Operator) -> list[tuple[int, ...]]:
     return [shape for word in words if (shape := operator.shapes.read(word))]
 
 
-def counted(platform: Platform, c_size: int = 2) -> dict[str, int]:
+def device_numbers(platform: Platform, c_size: int = 2) -> dict[str, int]:
     """The numbers that families get: the device's, and the bytes of an element of C."""
     numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
     known = ("multiprocessors", "macs", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
@@ -182,17 +194,28 @@ class _Work:
         self, platform: Platform, operator: Operator, templates: Sequence[KernelTemplate], compiler: nvcc.Nvcc, job: Job
     ) -> None:
         self.platform, self.operator, self.compiler, self.job = platform, operator, compiler, job
-        self.shapes = _shapes(job, operator)
-        self.codes = str((platform.device or {})["code"])
+        self.templates, self.shapes = templates, _shapes(job, operator)
         self.dtypes = [dtype + kernels.FLOAT_C * (job.c_dtype == "f32") for dtype in job.dtypes]
-        known = counted(platform, kernels.c_size(self.dtypes[0]))
-        self.layouts = [Layout.of(templates, known, *layout) for layout in LAYOUTS]
+        self.given = device_numbers(platform, kernels.c_size(self.dtypes[0]))
+        self.author: FamilyAuthor | None = None
+        self.layouts = [Layout.of(templates, self.given, *layout) for layout in LAYOUTS]
         self.built: dict[str, Built | Outcome] = {}
         self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # by layout, place in it and dtype
         self.variants: list[LibraryVariant] = []
         self.images: list[bytes] = []
         self.records: list[dict[str, Any]] = []  # one for each variant, for card and manifest
         self.sources: dict[int, str] = {}  # CUDA by image
+
+    def write(self) -> Iterator[Event]:
+        """Adds the families of the job's author to the layouts."""
+        if self.job.author == offline.AUTHOR:
+            return
+        self.author = FamilyAuthor(self.job, self.operator, self.platform, self.compiler, self.given)
+        yield from self.author.families()
+        found = self.author.found
+        self.layouts = [
+            Layout.of((*self.templates, *found.templates), self.given, *layout, found.of) for layout in LAYOUTS
+        ]
 
     def choose(self) -> Iterator[Event]:
         """Chooses candidates for each layout and builds them; it chooses again without those that cannot be built."""
@@ -215,7 +238,8 @@ class _Work:
                         failed[at] |= set(self.layouts[at].alike(place))
                         label = self.layouts[at].candidate(place).label
                         yield Note(f"{dtype} {label}: {outcome.kind.value}: {outcome.message}")
-                    if isinstance(outcome, Outcome) and outcome.kind in (Kind.REFUSED, Kind.RENDER):
+                    own = self.layouts[at].candidate(place).template.author in offline.AUTHORS
+                    if own and isinstance(outcome, Outcome) and outcome.kind in (Kind.REFUSED, Kind.RENDER):
                         raise JobError(f"template refused: {outcome.message}", hint="fix the template")
             if not any(place in failed[at] for at, place, _ in wanted):
                 break
@@ -228,18 +252,13 @@ class _Work:
         self.texts[at, place, dtype] = text
         if isinstance(text, Outcome):
             return text
+        if self.author is not None and one.template.author not in offline.AUTHORS:
+            verdict = self.author.execution.verdict(one, dtype)
+            if not verdict.ok:
+                return verdict
         if text not in self.built:
-            self.built[text] = device.build(text, self._codes(dtype), self.compiler)
+            self.built[text] = device.build(text, device.codes(self.platform, dtype), self.compiler)
         return self.built[text]
-
-    def _codes(self, dtype: str) -> str:
-        """The architectures that support a dtype."""
-        if dtype.removesuffix(kernels.FLOAT_C) != "bf16":
-            return self.codes
-        number = {code: int("".join(c for c in code if c.isdigit())) for code in self.codes.split()}
-        return " ".join(
-            code for code in number if number[code] >= int((self.platform.device or {}).get("least_bf16", 0))
-        )
 
     def _collect(self, good: Sequence[tuple[int, int, str]]) -> None:
         """Collects variants and images. Equal machine code is one image. The kernel that copies operands is last."""
@@ -251,9 +270,10 @@ class _Work:
             image = places.setdefault(made.image, len(places))
             self.sources.setdefault(image, text)
             self.variants.append(LibraryVariant(one, dtype, image))
-            self.records.append(_record(one, made, image))
+            counts = self.author.found.record(one) if self.author is not None else {}
+            self.records.append({**_record(one, made, image), **counts})
         copy = render.text(render.environment(self.operator.templates), "device/copy.cu.j2", {})
-        made = device.build(copy, self.codes, self.compiler)
+        made = device.build(copy, str((self.platform.device or {})["code"]), self.compiler)
         if isinstance(made, Outcome):
             message = f"the kernel that copies cannot be built: {made.message}\n{made.log}"
             raise JobError(message, hint="tensorop doctor")
@@ -262,7 +282,9 @@ class _Work:
     def product(self) -> Product:
         """All files of the product's folder."""
         facts = {"measured": False, "said": NOT_MEASURED, "nvcc": self.compiler.version, "ptxas": self.compiler.ptxas}
-        content = Content(self.operator, self.platform, self.variants, self.records, self.images, self.sources, facts)
+        more = self.author.facts() if self.author is not None else {}
+        parts = self.variants, self.records, self.images, self.sources, {**facts, **more}
+        content = Content(self.operator, self.platform, *parts)
         return product(content)
 
 

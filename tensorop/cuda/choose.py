@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.cuda.family import Column, Family
+from tensorop.cuda.family import Column, Counted, Family
 from tensorop.errors import JobError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point, Value
@@ -64,10 +64,20 @@ class Layout:
     parts: tuple[ServingFamily, ...]
 
     @staticmethod
-    def of(templates: Sequence[KernelTemplate], device: Mapping[str, int], a_along_m: int, b_along_k: int) -> Layout:
+    def of(
+        templates: Sequence[KernelTemplate],
+        device: Mapping[str, int],
+        a_along_m: int,
+        b_along_k: int,
+        counted: Callable[[KernelTemplate, int, int], Counted | None] = lambda template, a, b: None,
+    ) -> Layout:
+        """counted: what the configurations of templates did that others wrote"""
         parts = []
         for template in templates:
-            here = Family(template, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k})
+            counts = counted(template, a_along_m, b_along_k)
+            if counts is not None and not counts:
+                continue
+            here = Family(template, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k}, counts)
             swaps = here.grid.get("swap", np.zeros(here.size))
             parts.append(ServingFamily(here, np.flatnonzero(swaps == 0)))
             if swaps.any():  # C' = B' A': operands stored along K stay so

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tensorop.build import cache, tool
 from tensorop.build.cache import BuildLog
+from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision.nvcc import Nvcc
 from tensorop.runners import process
@@ -62,3 +63,13 @@ def build(source: str, codes: str, nvcc: Nvcc, timeout_s: float = 300.0) -> Buil
 
 def _first(log: str) -> str:
     return next((line.strip() for line in log.splitlines() if "error" in line), log.strip()[:200])
+
+
+def codes(platform: Platform, dtype: str) -> str:
+    """The architectures of a platform that support a dtype."""
+    device = platform.device or {}
+    every = str(device["code"])
+    if not dtype.startswith("bf16"):
+        return every
+    number = {code: int("".join(c for c in code if c.isdigit())) for code in every.split()}
+    return " ".join(code for code in number if number[code] >= int(device.get("least_bf16", 0)))

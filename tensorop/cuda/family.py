@@ -18,6 +18,7 @@ from tensorop.model.point import Point, Value
 
 Column = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
+Counted = Mapping[Point, Mapping[str, int]]
 
 # The names of a call in a model, besides the device's numbers and the configuration.
 CALL = ("m", "n", "k", "batch")
@@ -29,6 +30,9 @@ class Family:
 
     template: KernelTemplate
     given: Mapping[str, int]  # the device's numbers and the layout
+    # Of families that others wrote: what a block of each executed configuration did. Others are not legal. By the
+    # configuration without its late tunables.
+    counted: Counted | None = None
 
     @cached_property
     def facts(self) -> dict[str, Expression]:
@@ -42,7 +46,9 @@ class Family:
             raise SpecError(
                 f"template '{self.template.name}': key 'model': expected expressions that predict its cost, got none"
             )
-        return self._read("model", self.template.model, {**dict.fromkeys((*CALL, *self.template.facts), int)})
+        return self._read(
+            "model", self.template.model, dict.fromkeys((*CALL, *self.template.facts, *self.counters), int)
+        )
 
     def _read(self, key: str, texts: Mapping[str, str], more: Mapping[str, type]) -> dict[str, Expression]:
         kinds: dict[str, type] = {**dict.fromkeys(self.given, int), **more}
@@ -74,10 +80,29 @@ class Family:
                     f"template '{self.template.name}': no configuration is legal on this platform: {constraint.reason}"
                 )
             found = {name: column[legal] for name, column in found.items()}
+        found = self._with_counters(found, list(early))
         count = len(next(iter(found.values())))
         return {name: np.repeat(column, self.late) for name, column in found.items()} | {
             name: np.tile(column, count) for name, column in _product(late).items()
         }
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """The names of what was counted."""
+        return tuple(next(iter(self.counted.values()))) if self.counted else ()
+
+    def _with_counters(self, columns: Columns, early: Sequence[str]) -> Columns:
+        if self.counted is None:
+            return columns
+        rows = range(len(columns[early[0]]))
+        points = [Point.of({name: _plain(columns[name][row]) for name in early}) for row in rows]
+        kept = [row for row, point in enumerate(points) if point in self.counted]
+        found = {name: column[kept] for name, column in columns.items()}
+        return found | {name: np.array([self.counted[points[row]][name] for row in kept]) for name in self.counters}
+
+    def early(self, point: Point) -> Point:
+        """A configuration without its late tunables."""
+        return Point.of({name: value for name, value in dict(point).items() if name in self._named})
 
     @cached_property
     def late(self) -> int:

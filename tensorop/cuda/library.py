@@ -55,12 +55,15 @@ def sources(
     """
     templates = {one.candidate.template.name: one.candidate for one in variants}
     families = list(templates)
-    named = {name for one in templates.values() for name in {*one.template.tunables, *one.template.facts}}
     models = {template: one.family.model for template, one in templates.items()}
     read = {
         template: frozenset[str]().union(*(part.names for part in model.values())) for template, model in models.items()
     }
-    kept = [*_READ, *sorted({name for names in read.values() for name in names & named} - {*_READ})]
+    own = {
+        name: read[name] & {*one.template.tunables, *one.template.facts, *one.family.counters}
+        for name, one in templates.items()
+    }
+    kept = [*_READ, *sorted(frozenset[str]().union(*own.values()) - {*_READ})]
     offsets, blob = [], b""
     for image in images:
         offsets.append(len(blob))
@@ -85,7 +88,7 @@ def sources(
         "variants": [_variant(one, families.index(one.candidate.template.name), kept) for one in variants],
         "families": [
             {
-                "reads": sorted(read[template] & named),
+                "reads": sorted(own[template]),
                 "model": [(name, _in_c(template, name, part)) for name, part in one.family.model.items()],
             }
             for template, one in templates.items()

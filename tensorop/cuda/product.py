@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from tensorop import __version__
-from tensorop.cuda import library
+from tensorop.cuda import counted, library
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.corrected import Corrections
 from tensorop.cuda.family import Family
@@ -91,7 +91,7 @@ def content(
     """
     by_digest = {template.digest: template for template in templates}
     families: dict[tuple[str, int, int], Family] = {}
-    numbered = {}
+    numbered, counts = {}, counted.of_variants(part)
     for dtype, of_dtype in part["dtypes"].items():
         for one in of_dtype["variants"]:
             key = (one["digest"], int(one["a_along_m"]), int(one["b_along_k"]))
@@ -103,6 +103,9 @@ def content(
             if key not in families:
                 given = {**device, "c_size": c_size(dtype), "a_along_m": key[1], "b_along_k": key[2]}
                 families[key] = Family(by_digest[key[0]], given)
+                if key in counts:
+                    early = {families[key].early(point): found for point, found in counts[key].items()}
+                    families[key] = Family(by_digest[key[0]], given, early)
             candidate = Candidate(families[key], _place(families[key], one["point"]))
             numbered[int(one["number"])] = (LibraryVariant(candidate, dtype, int(one["image"])), one)
     blob, images, at = reading.read(root / SHARE / "src" / "kernels.bin", reading.LIBRARY), [], 0

@@ -18,11 +18,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensorop import settings
 from tensorop.author import offline, parse
-from tensorop.author.llm.prompt import token_limit
-from tensorop.author.llm.rounds import LlmAuthor, live, replay
-from tensorop.author.llm.transcript import AuthorLimits
+from tensorop.author.llm import rounds
+from tensorop.author.llm.rounds import LlmAuthor
 from tensorop.commands import prompt
 from tensorop.errors import JobError, TensoropError
 from tensorop.events import Event, Note, Phase
@@ -34,7 +32,6 @@ from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Revise
-from tensorop.settings import Settings
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
 from tensorop.trial import judging
@@ -102,11 +99,7 @@ class JobAuthor:
     def _model(self) -> LlmAuthor:
         job, operator, platform = self.job, self.operator, self.target.platform
         brief = prompt.brief(operator, platform, job.dtypes, job.shapes)
-        environment = _environment(job)
-        if job.author == "replay":
-            return replay(brief, self.work / "llm", environment.llm_model or "recorded", seed=job.seed)
-        limits = AuthorLimits(seconds=3 * job.author_timeout_s, call_seconds=job.author_timeout_s)
-        return live(brief, environment, self.work, limits, seed=job.seed)
+        return rounds.of_job(job, brief, self.work)
 
 
 def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
@@ -141,15 +134,4 @@ def require_author(job: Job, operator: Operator, journal: Journal | None = None)
     """
     if job.author != Job.author and (journal is None or not _kept(journal)):
         prompt.require_prompts(operator, f"--author {job.author}")
-        if job.author == "replay":
-            return  # needs no endpoint
-        from tensorop.author.llm.transport import endpoint  # here, since the client's import is slow
-
-        environment = _environment(job)
-        endpoint(environment)
-        token_limit(environment)
-
-
-def _environment(job: Job) -> Settings:
-    found = settings.read()
-    return replace(found, offline=found.offline or job.offline)
+        rounds.require(job)

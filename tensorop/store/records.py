@@ -191,6 +191,8 @@ def template_record(template: KernelTemplate) -> Record:
         # expected cost before any measurement, which orders the search
         **({"prior": asdict(template.prior)} if template.prior else {}),
         **({"parent": template.parent} if template.parent else {}),  # digest of the template that this one revises
+        # kernels for a GPU only: expressions for the launch, and for the cost
+        **({"facts": dict(template.facts), "model": dict(template.model)} if template.facts or template.model else {}),
     }
 
 
@@ -211,7 +213,14 @@ def template_of(record: Mapping[str, object]) -> KernelTemplate:
         seed_configurations=tuple(point_of(start) for start in _list(record, "seed_configurations")),
         prior=Prior(text_in(prior, "cost"), words(prior, "of"), words(prior, "apart")) if prior else None,
         parent=text_in(record, "parent") if "parent" in record else "",
+        facts=_texts(record, "facts"),
+        model=_texts(record, "model"),
     )
+
+
+def _texts(record: Mapping[str, object], name: str) -> dict[str, str]:
+    found = section(record, name) if name in record else {}
+    return {key: text_in(found, key) for key in found}
 
 
 def _samples_record(samples: Samples) -> Record:

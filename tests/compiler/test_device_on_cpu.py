@@ -22,7 +22,7 @@ from tests.support.commands import ROOT
 GEMM = operators.load("gemm")
 TEMPLATES = {one.name: one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
 SM90 = platforms.load("cuda-sm90")
-DEVICE = cuda.counted(SM90)
+DEVICE = cuda.device_numbers(SM90)
 SUPPORT = ROOT / "tests" / "support"
 WORDS = {
     "tile_m": 64,

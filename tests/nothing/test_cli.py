@@ -49,7 +49,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         ),
         (
             ["gemm", "--platform", "cuda-sm90", "--author", "llm"],
-            ["--author has no effect for 'cuda-sm90': GPU kernels are"],
+            ["platform 'cuda-sm90' has no author yet: nothing executes the primitives of cuda-wgmma"],
         ),
         (["gemm", "--platform", "cuda-sm90", "--tuner", "byes"], ["unknown tuner 'byes'", "did you mean bayes"]),
         (["conv2d", "--platform", "cuda-sm90"], ["'cuda-sm90' supports bf16, f16, and conv2d supports f32, f64"]),
@@ -151,7 +151,7 @@ def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
     [
         *(f"--platform cuda-sm90 {given}" for given in (
             "--budget 5m", "--tuner random", "--tuner bayes", "--batch 4", "--seed 3", "--threads 4", "--fresh",
-            "--unsafe", "--warm-start none", "--author replay", "--author-timeout 5m",
+            "--unsafe", "--warm-start none", "--author-timeout 5m",
         )),
         "--platform rvv --threads 4", "--platform neon --threads 2",
         "--runner null --threads 4", "--runner null --unsafe", "--author replay --runner null --unsafe",

@@ -30,7 +30,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 GEMM = operators.load("gemm")
 SM90 = platforms.load("cuda-sm90")
 TEMPLATES = {template.name: template for template in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
-DEVICE = cuda.counted(SM90)
+DEVICE = cuda.device_numbers(SM90)
 SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
 STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"))]
 

@@ -135,7 +135,7 @@ def test_the_command_prints_what_would_be_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("gemm", "--platform", "cuda-sm90"), "platform 'cuda-sm90' is a GPU"),
+        (("gemm", "--platform", "cuda-sm90"), "platform 'cuda-sm90' has no author yet"),
         (("gemm", "--platform", "nowhere"), "unknown platform 'nowhere'"),
         (("nothing",), "unknown operator 'nothing'"),
         (("conv2d",), "needs prompts of the operator"),

@@ -48,7 +48,7 @@ def made(
     ]
     chosen, variants, images = {}, [], []
     for a, b in LAYOUTS:
-        layout = Layout.of(templates, cuda.counted(platform, kernels.c_size(dtypes[0])), a, b)
+        layout = Layout.of(templates, cuda.device_numbers(platform, kernels.c_size(dtypes[0])), a, b)
         chosen[a, b] = layout, layout.chosen([*TUNED, BATCH], most)
         for place, dtype in itertools.product(chosen[a, b][1], dtypes):
             one = layout.candidate(place)

@@ -62,6 +62,40 @@ class Brief:
     bounds: Mapping[str, float]  # dtype -> cost of 1000 flops of multiply-adds alone; empty if a clock measures it
     example: str  # a whole template that works
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self.operator.folder / "prompts",)
+
+    @property
+    def more(self) -> dict[str, object]:
+        used = {argument for one in self.primitives.with_aliases.values() for argument in one.args}
+        arguments: dict[str, list[str]] = {}
+        for argument in (argument for argument in ARGUMENTS if argument in used):
+            arguments.setdefault(ARGUMENTS[argument], []).append(argument)
+        return {
+            "arguments": arguments,
+            "machine": machine.machine(self.platform, self.dtypes[0]),
+            "rules": rules.rules(),
+            "types": {dtype: self.platform.primitives_of(dtype) for dtype in self.dtypes},
+        }
+
+
+@dataclass(frozen=True)
+class DeviceBrief:
+    """The same of a prompt for kernels of a GPU; the backend's own names are in `more`."""
+
+    operator: Operator
+    platform: Platform
+    dtypes: tuple[str, ...]
+    shapes: tuple[str, ...]  # in the operator's notation
+    known: Mapping[str, Value]  # names for the conditions of sections; others are 0
+    example: str  # a whole template that works
+    folders: tuple[Path, ...]  # of the prose; a file of the first that has it is used
+    more: Mapping[str, object]
+
+
+AnyBrief = Brief | DeviceBrief
+
 
 @dataclass(frozen=True)
 class Lessons:
@@ -71,7 +105,7 @@ class Lessons:
     failures: tuple[str, ...] = ()  # newest last
 
 
-def opening(brief: Brief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
+def opening(brief: AnyBrief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
     """The question for a new template. limit: tokens, by `tokens`"""
     recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
     asked = Message("user", _fill(brief, "template.md.j2", told=recent))
@@ -112,7 +146,7 @@ def _fitted(text: str, limit: int) -> str:
         del sections[last]
 
 
-def _source(brief: Brief, name: str) -> tuple[str, str, None] | None:
+def _source(brief: AnyBrief, name: str) -> tuple[str, str, None] | None:
     """A file of prompts without the sections that are for other platforms, and its path; None if there is none."""
     path = next((path for folder in _folders(brief) if (path := folder / name).is_file()), None)
     if path is None:
@@ -125,11 +159,11 @@ def _source(brief: Brief, name: str) -> tuple[str, str, None] | None:
     return kept, str(path), None
 
 
-def _folders(brief: Brief) -> tuple[Path, ...]:
-    return brief.operator.folder / "prompts", _PAGES
+def _folders(brief: AnyBrief) -> tuple[Path, ...]:
+    return *brief.folders, _PAGES
 
 
-def repair(brief: Brief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
+def repair(brief: AnyBrief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
     """The question for a repair of the same template: the conversation so far and the error."""
     question = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
     return (*asked, Message("assistant", answer), Message("user", question))
@@ -154,24 +188,17 @@ def _without_paths(text: str) -> str:
     return _PATH.sub("[path]", _SEED.sub("", text))
 
 
-def _fill(brief: Brief, name: str, **more: object) -> str:
-    folder, _ = _folders(brief)
+def _fill(brief: AnyBrief, name: str, **more: object) -> str:
+    folder = brief.folders[0]
     env = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: _source(brief, name)), undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
-    used = {argument for one in brief.primitives.with_aliases.values() for argument in one.args}
-    arguments: dict[str, list[str]] = {}
-    for argument in (argument for argument in ARGUMENTS if argument in used):
-        arguments.setdefault(ARGUMENTS[argument], []).append(argument)
     context = {
         **vars(brief),
         "brief": brief,
-        "arguments": arguments,
+        **brief.more,
         "hints": sorted(f"hints/{file.name}" for file in folder.glob("hints/*.md.j2")),
-        "machine": machine.machine(brief.platform, brief.dtypes[0]),
-        "rules": rules.rules(),
-        "types": {dtype: brief.platform.primitives_of(dtype) for dtype in brief.dtypes},
     }
     try:
         return env.get_template(name).render({**context, **more})

@@ -8,13 +8,15 @@ no repair by the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
+from tensorop import settings
 from tensorop.author.llm import prompt, reading
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
-from tensorop.author.llm.prompt import Brief, Lessons, repeatable
+from tensorop.author.llm.prompt import AnyBrief, Lessons, repeatable
 from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
+from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
@@ -50,7 +52,7 @@ class _Answer:
 class LlmAuthor:
     """Asks a transport for templates. The same brief, seed, replies and outcomes give the same templates."""
 
-    brief: Brief
+    brief: AnyBrief
     transport: Transport
     model: str
     _: KW_ONLY
@@ -103,7 +105,7 @@ class LlmAuthor:
         self._lessons = Lessons(strategies, failures)
 
 
-def live(brief: Brief, settings: Settings, work: Path, limits: AuthorLimits, seed: int = 0) -> LlmAuthor:
+def live(brief: AnyBrief, settings: Settings, work: Path, limits: AuthorLimits, seed: int = 0) -> LlmAuthor:
     """An author over the environment's endpoint. Calls are recorded under `work`/llm, and answered from there again.
 
     Raises UsageError if the environment sets no usable endpoint, or an invalid limit.
@@ -116,6 +118,32 @@ def live(brief: Brief, settings: Settings, work: Path, limits: AuthorLimits, see
     return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds, tokens=most)
 
 
-def replay(brief: Brief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:
+def replay(brief: AnyBrief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:
     """An author over a recording; raises JobError at a request that was not recorded."""
     return LlmAuthor(brief, RecordedTransport(recording, None), model, seed=seed)
+
+
+def of_job(job: Job, brief: AnyBrief, work: Path) -> LlmAuthor:
+    """The author that a job names; its calls are below `work`. Raises UsageError as `live`."""
+    environment = _environment(job)
+    if job.author == "replay":
+        return replay(brief, work / "llm", environment.llm_model or "recorded", seed=job.seed)
+    limits = AuthorLimits(seconds=3 * job.author_timeout_s, call_seconds=job.author_timeout_s)
+    return live(brief, environment, work, limits, seed=job.seed)
+
+
+def require(job: Job) -> None:
+    """Raises UsageError if the job's author cannot be asked: without a model, or a valid endpoint."""
+    if job.author == "replay":
+        return  # needs no endpoint
+    from tensorop.author.llm.transport import endpoint  # here, since the client's import is slow
+
+    environment = _environment(job)
+    endpoint(environment)
+    prompt.token_limit(environment)
+
+
+def _environment(job: Job) -> Settings:
+    """The environment's settings, with the job's --offline."""
+    found = settings.read()
+    return replace(found, offline=found.offline or job.offline)

@@ -1,0 +1,101 @@
+"""The cost model of families that others wrote: over what their kernels did when they were executed on this machine.
+
+An author's own model could claim any speed, so it is not used. `device/counted.yaml` of an operator has the terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tensorop.author import offline, parse
+from tensorop.cuda.choose import Candidate
+from tensorop.cuda.executed import COUNTERS, meanings
+from tensorop.errors import SpecError
+from tensorop.model.kernel import KernelTemplate
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.model.point import Point
+from tensorop.specs import yamlfile
+from tensorop.specs.yamlfile import File
+from tensorop.store import records
+
+NAMES = tuple(f"{part}_{name}" for part in ("k", "end") for name in COUNTERS)
+_OF = ("a_along_m", "b_along_k")
+
+_Counted = dict[tuple[str, int, int], dict[Point, Mapping[str, int]]]  # by digest and layout
+
+
+class CostModelFile(File):
+    model: dict[str, str]
+
+
+def model(operator: Operator) -> dict[str, str]:
+    """The operator's cost model of counted kernels. Raises SpecError for an operator without one."""
+    path = operator.folder / "device" / "counted.yaml"
+    return yamlfile.validate(CostModelFile, yamlfile.read(path), str(path)).model
+
+
+@dataclass(frozen=True)
+class CountedFamilies:
+    """The families of others, and what a block of each executed configuration did."""
+
+    templates: tuple[KernelTemplate, ...] = ()  # their model is the operator's
+    found: _Counted = field(default_factory=dict)
+
+    def of(self, template: KernelTemplate, a_along_m: int, b_along_k: int) -> Mapping[Point, Mapping[str, int]] | None:
+        """The counts of a template's configurations in a layout; None for a shipped template, which needs none."""
+        if template.author in offline.AUTHORS:
+            return None
+        return self.found.get((template.digest, a_along_m, b_along_k), {})
+
+    def add(self, one: Candidate, counts: Mapping[str, int]) -> None:
+        a_along_m, b_along_k = (int(one.numbers[name]) for name in _OF)
+        of_layout = self.found.setdefault((one.template.digest, a_along_m, b_along_k), {})
+        of_layout[one.family.early(one.point)] = dict(counts)
+
+    def record(self, one: Candidate) -> dict[str, Any]:
+        """A variant's counts, for the manifest; empty for a shipped template."""
+        counts = self.of(one.template, *(int(one.numbers[name]) for name in _OF))
+        return {"counted": dict(counts[one.family.early(one.point)])} if counts else {}
+
+
+def modelled(template: KernelTemplate, operator: Operator) -> KernelTemplate:
+    """The template with the operator's cost model in place of its own."""
+    return replace(template, model=model(operator))
+
+
+def to_records(templates: Iterable[KernelTemplate]) -> list[dict[str, Any]]:
+    return [records.template_record(template) for template in templates]
+
+
+def of_product(part: Mapping[str, Any], operator: Operator) -> tuple[KernelTemplate, ...]:
+    """The templates of others in a product. part: the operator's part of its manifest, which may be untrusted text.
+
+    Raises SpecError, KeyError, ValueError or TypeError for one that no author could have written.
+    """
+    found = tuple(modelled(records.template_of(one), operator) for one in part["facts"].get("templates", ()))
+    for template in found:
+        if template.author in offline.AUTHORS:
+            raise SpecError(f"template '{template.name}' is not one of a product's own")
+        parse.check(template)
+    return found
+
+
+def of_variants(part: Mapping[str, Any]) -> _Counted:
+    """The counts in a product's manifest, by whole points. Raises as `of_product`."""
+    found: _Counted = {}
+    for of_dtype in part["dtypes"].values():
+        for one in of_dtype["variants"]:
+            if "counted" in one:
+                counts = {name: int(one["counted"][name]) for name in NAMES}
+                key = (str(one["digest"]), int(one["a_along_m"]), int(one["b_along_k"]))
+                found.setdefault(key, {})[Point.of(one["point"])] = counts
+    return found
+
+
+def missing(platform: Platform) -> str:
+    """Why a platform has no author; empty if it has one."""
+    lacking = [one.name for one in platform.primitives if meanings(one) is None]
+    return f"nothing executes the primitives of {', '.join(lacking)} on a processor" if lacking else ""
