@@ -28,6 +28,7 @@ BONUS = 0.15  # weight of the bonus, in natural logarithm of cost: about 15 %
 FAILURE = 2.0  # an arm without a passed trial counts as this factor over the best cost
 FACTOR = 10.0  # time limit of a trial: times the median of passed ones
 LEAST_S = 10.0  # shortest time limit; a busy machine, or the one trial that builds for several, takes longer
+TURNS = 3  # of which the cost model has one, the tuner the others
 STRIKES = 2  # timeouts after which a template gets no further trials
 
 # Writes further templates: (dtype, trials so far in their order) -> the templates that are ready. They have passed the
@@ -157,7 +158,7 @@ class Seeded:
 
     The inner strategy gets every cost, so it learns from the first points too.
 
-    expected: (points seen) -> the point of least expected cost; it has every second turn
+    expected: (points seen) -> the point of least expected cost; it has one of TURNS
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class Seeded:
     def _next(self) -> list[Point]:
         if self._inner is None:
             return []
-        expected = self._expected(self._seen) if self._expected and len(self._seen) % 2 else None
+        expected = self._expected(self._seen) if self._expected and len(self._seen) % TURNS == 0 else None
         return [expected] if expected else self._inner.ask(1)
 
     def tell(self, point: Point, cost: float | None) -> None:

@@ -69,13 +69,10 @@ class ModelledCore:
         own = self.instructions[name]
         alone = [other.name for other in self.instructions.values() if not own.beside(other, self.model)]
         beside = [other for other in self.instructions if other not in alone]
-        return (
-            ", ".join(beside) or "nothing"
-            if len(beside) <= len(alone)
-            else f"all but {', '.join(alone)}"
-            if alone
-            else "any"
-        )
+        if not alone:
+            return "any"
+        few = ", ".join(beside) or "nothing"
+        return few if len(beside) <= len(alone) else f"all but {', '.join(alone)}"
 
     @property
     def chains(self) -> int:
