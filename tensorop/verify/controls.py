@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tensorop.build.compile import candidate_flags, compile_and_link
 from tensorop.errors import JobError, SpecError
 from tensorop.model.call import Call, CallOutput, Placement
-from tensorop.model.kernel import Source
+from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
@@ -37,6 +37,7 @@ from tensorop.verify.subject import Subject
 Same = tuple[Grid, dict[tuple[int, int], Call]]  # verification keeps cases and calls (Subject.made)
 
 _TIMED = 4  # the controls' stream of the seed
+TOGETHER = 16  # controls in one program: compilers and linkers take longer to start than to build one
 
 _KEY = re.compile(r"^(?:/\*| \*) (\w+): (.*)$", re.MULTILINE)
 
@@ -75,6 +76,13 @@ def controls(operator: Operator) -> tuple[Control, ...]:
     return tuple(sorted(found, key=lambda c: not c.honest))
 
 
+def together(operator: Operator, some: Sequence[Control]) -> Source:
+    """The C of several controls; the entry of each has its number among them."""
+    renamed = '#define tensorop_candidate_0 tensorop_candidate_{}\n#include "{}"\n#undef tensorop_candidate_0\n'
+    main = "".join(renamed.format(number, control.path.name) for number, control in enumerate(some))
+    return Source((("together.c", main), *dict.fromkeys(file for one in some for file in one.source(operator).files)))
+
+
 def _read(path: Path) -> Control:
     head = files.text(path, files.TEXT).partition("*/")[0]
     values = dict(_KEY.findall(head))
@@ -107,37 +115,52 @@ class ControlRun:
         """
         known = controls(self.operator)
         wanted = dtypes or self.operator.dtypes
-        todo = [(control, dtype) for dtype in wanted for control in known if control.applies(self.platform, dtype)]
-        if not todo:
+        todo = [(dtype, [one for one in known if one.applies(self.platform, dtype)]) for dtype in wanted]
+        if not any(some for _, some in todo):
             folder = self.operator.folder / "controls"
             raise SpecError(
                 f"{folder} has no controls; without known-wrong kernels verification itself cannot be tested",
                 hint="add honest.c and known-wrong kernels, as the shipped operators have",
             )
-        for _, dtype in todo:
+        for dtype in wanted:
             self._grid(dtype)
+        parts = [(dtype, some[i : i + TOGETHER]) for dtype, some in todo for i in range(0, len(some), TOGETHER)]
         results = []
         pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="controls")
         try:
-            judged = [pool.submit(self.judge, control, dtype) for control, dtype in todo]
-            for (control, _), future in zip(todo, judged, strict=True):
+            programs = [(*part, pool.submit(self._built, part[1], part[0])) for part in parts]
+            judged = [
+                (control, pool.submit(self.judge, control, dtype, program, number))
+                for dtype, some, program in programs
+                for number, control in enumerate(some)
+            ]
+            for control, future in judged:
                 results.append(future.result())
                 self.require_expected(control, results[-1])
         finally:
             pool.shutdown(cancel_futures=True)
         return tuple(results)
 
-    def judge(self, control: Control, dtype: str) -> ControlResult:
-        flags = (*candidate_flags(self.platform), f"-DTENSOROP_DTYPE_{dtype}=1")
-        built = compile_and_link(control.source(self.operator), self.platform, flags)
+    def judge(
+        self, control: Control, dtype: str, shared: Future[Artifact | Outcome] | None = None, number: int = 0
+    ) -> ControlResult:
+        """Verifies a control: entry `number` of a program of several if that could be built, else one of its own."""
+        built = self._built([control], dtype) if shared is None else shared.result()
+        if shared is not None and isinstance(built, Outcome):
+            return self.judge(control, dtype)
         if isinstance(built, Outcome):
             found = built
         else:
             grid, made = self._grid(dtype)
-            subject = Subject(self.runner, built.path, made=made)
+            subject = Subject(self.runner, built.path, entry=Entry(number), made=made)
             found = outcome(verify(self.operator, subject, grid, self.platform.verify_vlens, self.seed))
             found = self._timed(dtype, subject) if found.ok else found
         return ControlResult(control.name, dtype, control.fault, control.expected, found)
+
+    def _built(self, some: Sequence[Control], dtype: str) -> Artifact | Outcome:
+        flags = (*candidate_flags(self.platform), f"-DTENSOROP_DTYPE_{dtype}=1")
+        source = some[0].source(self.operator) if len(some) == 1 else together(self.operator, some)
+        return compile_and_link(source, self.platform, flags)
 
     def _grid(self, dtype: str) -> Same:
         if dtype not in self._same:
@@ -154,10 +177,10 @@ class ControlRun:
         call = reference.call(problem, seed.stream(_TIMED), "normal", Placement.START)
         if self.runner.emulated:
             call = reference.counted(problem, call, seed.stream(_TIMED, 1))
-            request: Time | Count = Count(call)
+            request: Time | Count = Count(call, (subject.entry,))
         else:
             call = reference.alternated(problem, call, seed.stream(_TIMED, 1))
-            request = Time(call, (Entry(),), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
+            request = Time(call, (subject.entry,), rounds=5, warm_ns=0, min_ns=20_000, keep=True)
         guest = replace(subject.guest, vlen=self.platform.verify_vlens[0] or None)
         (reply,) = session.run(self.runner, subject.program, [request], timeout_s=subject.timeout_s, guest=guest)
         left = reply.left[0] if reply.left else (CallOutput(reply.outputs),)
