@@ -20,7 +20,7 @@ from tensorop.author.llm import rounds
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.build import programs, tool
 from tensorop.cuda import compile as device
-from tensorop.cuda import counted, kernels
+from tensorop.cuda import counted, kernels, standing
 from tensorop.cuda.choose import LAYOUTS, Candidate
 from tensorop.cuda.counted import CountedFamilies
 from tensorop.cuda.executed import Execution
@@ -98,7 +98,9 @@ class FamilyAuthor:
     platform: Platform
     compiler: Nvcc
     given: dict[str, int]  # the device's numbers, for families
+    shipped: Sequence[KernelTemplate]
     found: CountedFamilies = field(default_factory=CountedFamilies)
+    registers: dict[str, int] = field(default_factory=dict)  # of compiled configurations, by template and early point
     answers: list[dict[str, Any]] = field(default_factory=list)  # every answer with its outcome, for the manifest
     model: str = ""  # the language model's name
 
@@ -131,23 +133,21 @@ class FamilyAuthor:
         self.model = model.model
         source = "asking the language model" if job.author == "llm" else "reading recorded answers"
         yield Phase("author", f"{source} for up to {TEMPLATES} kernel families")
-        accepted = []
         for answer in model.rounds(TEMPLATES, self.judge):
             name = answer.template.name if answer.template else f"answer {answer.number}"
             kind, message = answer.outcome.kind.value, answer.outcome.message
             self.answers.append({"name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]})
             if answer.outcome.ok and answer.template is not None:
-                accepted.append(answer.template)
                 yield Note(f"{name}: accepted; {answer.template.strategy.strip()}")
+                yield Phase("execution", f"{POINTS} configurations of {name} in each layout, on this processor")
+                yield from map(Note, self._count(counted.modelled(answer.template, self.operator)))
+                parts = self.found, self.shipped, self.given, job.shapes, self.registers
+                if (now := standing.standing(*parts)) is not None:
+                    model.brief = replace(facts, more={**facts.more, "standing": now})
             else:
                 yield Note(f"{name}{' (repaired)' if answer.repair else ''}: rejected: {kind}: {message[:300]}")
-        if not accepted:
+        if not self.found.found:
             yield Note(f"no family of --author {job.author} passed; the library has the shipped ones")
-            return
-        yield Phase("execution", f"{POINTS} configurations of each family in each layout, on this machine's processor")
-        self.found = CountedFamilies(tuple(counted.modelled(one, self.operator) for one in accepted))
-        for template in self.found.templates:
-            yield from map(Note, self._count(template))
 
     def judge(self, template: KernelTemplate) -> Outcome:
         """The outcome of a new family: its head, then one configuration in each layout."""
@@ -209,7 +209,10 @@ class FamilyAuthor:
         built = (
             text if isinstance(text, Outcome) else device.build(text, device.codes(self.platform, dtype), self.compiler)
         )
-        return built if isinstance(built, Outcome) else Outcome(Kind.OK, "build")
+        if isinstance(built, Outcome):
+            return built
+        self.registers[f"{one.template.name} {one.family.early(one.point)}"] = built.registers
+        return Outcome(Kind.OK, "build")
 
     def facts(self) -> dict[str, Any]:
         """The author's part of a product's facts."""
@@ -224,6 +227,7 @@ class FamilyAuthor:
 
     def _count(self, template: KernelTemplate) -> list[str]:
         """Executes configurations of a family in all layouts and keeps their counts; remarks about those that fail."""
+        self.found = replace(self.found, templates=(*self.found.templates, template))
         todo = []
         for layout in LAYOUTS:
             family = self._family(template, layout)

@@ -210,7 +210,7 @@ class _Work:
         """Adds the families of the job's author to the layouts."""
         if self.job.author == offline.AUTHOR:
             return
-        self.author = FamilyAuthor(self.job, self.operator, self.platform, self.compiler, self.given)
+        self.author = FamilyAuthor(self.job, self.operator, self.platform, self.compiler, self.given, self.templates)
         yield from self.author.families()
         found = self.author.found
         self.layouts = [

@@ -45,6 +45,7 @@ _COLUMN = 102  # the flag `layout` of column-major calls
 _DEPTHS = (1024, 2048)  # of K in counted calls; their difference is a step's
 COUNTERS = (
     "products",
+    "tile_loads",
     "shared_cycles",
     "copied_bytes",
     "single",

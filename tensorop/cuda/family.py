@@ -140,6 +140,13 @@ class Family:
             names[name] = cycles = expression.column(names)
         return np.broadcast_to(cycles, (self.size,))
 
+    def terms(self, place: int, call: Mapping[str, int]) -> dict[str, int]:
+        """The values of the model's entries for the configuration at a place."""
+        names: dict[str, Value] = {**self.numbers(place), **call}
+        for name, expression in self.model.items():
+            names[name] = int(expression.value(names))
+        return {name: int(names[name]) for name in self.model}
+
     @property
     def size(self) -> int:
         return len(next(iter(self.grid.values())))

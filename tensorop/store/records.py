@@ -191,8 +191,8 @@ def template_record(template: KernelTemplate) -> Record:
         # expected cost before any measurement, which orders the search
         **({"prior": asdict(template.prior)} if template.prior else {}),
         **({"parent": template.parent} if template.parent else {}),  # digest of the template that this one revises
-        # kernels for a GPU only: expressions for the launch, and for the cost
-        **({"facts": dict(template.facts), "model": dict(template.model)} if template.facts or template.model else {}),
+        # kernels for a GPU only: names and expressions for the launch and the cost, in their order
+        **{name: [*of.items()] for name, of in (("facts", template.facts), ("model", template.model)) if of},
     }
 
 
@@ -219,8 +219,8 @@ def template_of(record: Mapping[str, object]) -> KernelTemplate:
 
 
 def _texts(record: Mapping[str, object], name: str) -> dict[str, str]:
-    found = section(record, name) if name in record else {}
-    return {key: text_in(found, key) for key in found}
+    pairs = [_kind(pair, list, name) for pair in _list(record, name)]
+    return {str(_kind(key, str, name)): str(_kind(text, str, name)) for key, text in pairs}
 
 
 def _samples_record(samples: Samples) -> Record:

@@ -6,22 +6,44 @@ The model is a real HTTP server that answers with what models answer with.
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tensorop import pipeline
+from tensorop.author import offline, parse
 from tensorop.commands import opened
-from tensorop.cuda import author
+from tensorop.cuda import author, counted
+from tensorop.cuda import backend as cuda
+from tensorop.cuda.choose import Candidate
+from tensorop.cuda.executed import Execution
+from tensorop.cuda.family import Family
 from tensorop.events import Done, Event, Note
+from tensorop.kits import device
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind
+from tensorop.model.verdict import Seed
+from tensorop.specs import operators, platforms
 from tests.compiler.test_device_nvcc import _lacks_nvcc
 from tests.compiler.test_llm_author import model
-from tests.support.families import GOOD, NO_CUDA, OUT_OF_BOUNDS, WITHOUT_A_BARRIER, answer
+from tests.support.families import (
+    GOOD,
+    HEAD,
+    HOST_CODE,
+    MISALIGNED,
+    NO_CUDA,
+    OUT_OF_BOUNDS,
+    WITHOUT_A_BARRIER,
+    WITHOUT_A_WAIT,
+    WITHOUT_BETA,
+    answer,
+)  # fmt: skip
 
 pytestmark = pytest.mark.skipif(_lacks_nvcc(), reason="no nvcc or g++: python -m tensorop.provision nvcc")
 __all__ = ["model"]  # the fixture
+GEMM, WMMA = operators.load("gemm"), platforms.load("cuda-wmma")
 SHAPES = ((64, 64, 4096),)
 
 
@@ -56,8 +78,63 @@ def test_a_right_family_is_in_the_library_and_the_others_are_refused_with_a_reas
     variants = [one for of in card["dtypes"].values() for one in of["variants"]]
     assert {one["author"] for one in variants} == {"offline", "llm"}
     assert all(one["counted"]["k_products"] > 0 for one in variants if one["author"] == "llm")
+    assert "Predicted cycles by shape" not in asked[0]
+    assert "| 64x64x4096 |" in asked[2]
+    assert re.search(r"\| deep=4 tile_m=32 tile_n=32 \| [1-9]\d+ \|", asked[2]), asked[2]
+    # a kit is made from the product alone
+    kit = device.read(opened.open_product(events[-1].out))
+    content = kit.target._content(kit.predicted)
+    assert {one.candidate.template.author for one in content.variants} == {"offline", "llm"}
+    assert "llm-1" in {one.candidate.template.name for one in content.variants}
     # the same command asks nothing again, and makes the same product
     manifest = (events[-1].out / "share/tensorop/manifest.json").read_text()
     again = list(pipeline.run(job(tmp_path / "out")))
     assert len(asked) == 4
     assert json.loads(manifest) == json.loads((again[-1].out / "share/tensorop/manifest.json").read_text())
+
+
+def candidate(body: str, dtype: str = "f16") -> Candidate:
+    """The largest configuration of a family, A along K and B along N."""
+    template = parse.parse(HEAD.format(what="x") + body, operator="gemm", name="llm-1", author="llm")
+    family = Family(template, {**cuda.device_numbers(WMMA), "a_along_m": 0, "b_along_k": 0})
+    return Candidate(family, family.size - 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "says"),
+    [
+        (WITHOUT_A_BARRIER, Kind.WRONG, "C["),
+        (WITHOUT_A_WAIT, Kind.WRONG, "C["),
+        (WITHOUT_BETA, Kind.WRONG, "beta="),
+        (MISALIGNED, Kind.CRASH, "a primitive trapped"),
+    ],
+)
+def test_the_execution_names_the_call_that_a_wrong_family_fails(body: str, kind: Kind, says: str) -> None:
+    found = Execution(GEMM, WMMA, Seed.draw()).verdict(candidate(body), "f16")
+    assert found.kind is kind, found
+    assert says in found.message
+    assert "(case " in found.message
+
+
+@pytest.mark.parametrize("what", HOST_CODE)
+def test_code_that_is_none_of_a_kernel_is_not_compiled(what: str) -> None:
+    found = Execution(GEMM, WMMA, Seed.draw()).verdict(candidate(HOST_CODE[what]), "f16")
+    assert found.kind is Kind.REFUSED, found
+
+
+def test_counts_of_a_shipped_kernel_cost_what_its_own_model_predicts() -> None:
+    """The terms of both models are the same, so neither family is favoured."""
+    given = {**cuda.device_numbers(WMMA), "a_along_m": 1, "b_along_k": 0}
+    own = Family(
+        next(one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if one.name == "wmma"), given
+    )
+    template = replace(counted.modelled(own.template, GEMM), author="llm")
+    families = counted.CountedFamilies((template,))
+    one = Candidate(Family(template, given), 0)
+    counts = Execution(GEMM, WMMA, Seed.draw()).counts(one, "f16")
+    assert isinstance(counts, dict), counts
+    families.add(one, counts)
+    same = Family(template, given, families.of(template, 1, 0))
+    for m, n, k in ((64, 64, 4096), (4096, 4096, 4096), (16, 4096, 1024)):
+        call = {"m": m, "n": n, "k": k, "batch": 1}
+        assert same.predicted(call)[0] == pytest.approx(own.predicted(call)[0], rel=0.02)

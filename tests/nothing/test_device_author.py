@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tensorop.author import parse, rules
 from tensorop.author.gate import Guard
 from tensorop.author.rules import Example, Rule
-from tensorop.cuda import kernels
+from tensorop.cuda import backend, kernels
+from tensorop.cuda.author import FamilyAuthor
+from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
-from tensorop.model.trial import Outcome
+from tensorop.model.trial import Kind, Outcome
+from tensorop.provision.nvcc import Nvcc
 from tensorop.specs import operators, platforms
 
 GEMM, WMMA = operators.load("gemm"), platforms.load("cuda-wmma")
@@ -45,6 +49,38 @@ def test_the_gates_hold_each_rule(rule: Rule) -> None:
 def test_each_guard_of_a_body_has_a_rule_and_each_limit_its_number() -> None:
     assert {rule.guard for rule in RULES} == set(Guard) - {Guard.NEEDS}
     assert not [rule.sentence for rule in RULES if "$" in rule.sentence.replace("@ $`", "")]
+
+
+def author(tmp_path: Path) -> FamilyAuthor:
+    job = Job("gemm", "cuda-wmma", dtypes=("f16",), shapes=((64, 64, 64),), author="llm", out=tmp_path)
+    return FamilyAuthor(job, GEMM, WMMA, Nvcc(tmp_path, "", ""), backend.device_numbers(WMMA), ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("operands: pointers", "operands: maps", "operands: pointers"),
+        ("needs: [word_copy", "needs: [wgmma, word_copy", "it needs wgmma"),
+        ("raster: [4, 8]", "macs: [4096]\n  raster: [4]", "'macs' is a name of the library"),
+        ("raster: [4, 8]", "matrices: [2]\n  raster: [4]", "'matrices' is a name of the library"),
+        ('  tile_k: "32"\n', '  tile_k: "32"\n  k_products: "0"\n', "'k_products' is a name of the library"),
+        ("  raster: [4, 8]\n", "", "neither a tunable nor a fact 'raster'"),
+        ('align_ab: "16"', 'align_ab: "8"', "the fact align_ab is 8"),
+        ("tile_k: ", "tile_k: nothing + ", "unknown name 'nothing'"),
+        ("tile_m // 32 *", "tile_m // 0 *", "zero"),
+        (
+            "raster: [4, 8]",
+            "\n  ".join(["raster: [4]", *(f"x{i}: [{', '.join(map(str, range(64)))}]" for i in range(3))]),
+            "at most 65536",
+        ),
+    ],
+)
+def test_a_head_that_no_library_can_hold_is_refused(before: str, after: str, says: str, tmp_path: Path) -> None:
+    assert before in EXAMPLE
+    template = parse.parse(EXAMPLE.replace(before, after, 1), operator="gemm", name="llm-1", author="llm")
+    outcome = author(tmp_path).judge(template)
+    assert outcome.kind is Kind.REFUSED, outcome
+    assert says in outcome.message
 
 
 def test_the_example_is_a_template() -> None:

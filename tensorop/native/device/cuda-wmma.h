@@ -158,6 +158,7 @@ static void together(Lane *warp) {
         const Element *const from = (const Element *)of.same[0];
         const int64_t ld = of.same[1];
         const bool across = of.primitive == LOAD_A ? A_ALONG_M : B_ALONG_K;
+        ++counted[TILE_LOADS];
         count_banks(from, ld);
         for (int t = 0; t < LANES; ++t)
             for (int e = 0; e < 8; ++e) {

@@ -18,6 +18,7 @@ enum Waiting { READY, AT_WARP, AT_BLOCK, ENDED };
  * them in this order. */
 enum Counted {
     PRODUCTS,      /* products of a warp */
+    TILE_LOADS,    /* of a warp */
     SHARED_CYCLES, /* of the block's shared memory, with bank conflicts */
     COPIED_BYTES,  /* by copies that do not wait */
     SINGLE,        /* elements that were copied or converted one by one */
