@@ -23,6 +23,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 from tensorop.trial import evaluator
+from tests.attacks.test_template_c import on_device
 from tests.support import cheats, kernels
 from tests.support.cheats import Cheat
 from tests.support.operators import beside_controls
@@ -70,10 +71,24 @@ def test_the_gate_of_objects_catches_what_templates_cannot_hold(cheat: Cheat, tm
     assert cheat.word in outcome.message
 
 
+@pytest.mark.parametrize("cheat", cheats.OF_DEVICES, ids=lambda cheat: cheat.name)
+def test_its_guard_catches_a_family_for_gpus_that_cheats(cheat: Cheat) -> None:
+    outcome = on_device(cheat.text)
+    assert isinstance(outcome, Outcome), outcome
+    assert (outcome.where, outcome.kind) == (cheat.place, cheat.kind), outcome
+    assert outcome.message.startswith(f"{gate.Guard(cheat.word)}: "), outcome
+
+
+def test_the_family_that_cheats_are_made_of_passes() -> None:
+    (cheat,) = [one for one in cheats.OF_DEVICES if one.name == "device_includes_library.cu.j2"]
+    assert isinstance(on_device(cheat.text.replace("#include <cublas_v2.h>\n", "")), str)
+
+
 def test_every_file_is_a_cheat_of_one_of_the_places() -> None:
     files = {path.name for path in cheats.FOLDER.iterdir()}
-    assert files == {cheat.name for cheat in (*cheats.TEMPLATES, *cheats.OF_OBJECTS, *cheats.OF_COSTS)}
-    assert {cheat.word for cheat in cheats.TEMPLATES if cheat.kind is Kind.REFUSED} <= set(gate.Guard)
+    of_templates = (*cheats.TEMPLATES, *cheats.OF_DEVICES)
+    assert files == {cheat.name for cheat in (*of_templates, *cheats.OF_OBJECTS, *cheats.OF_COSTS)}
+    assert {cheat.word for cheat in of_templates if cheat.kind is Kind.REFUSED} <= set(gate.Guard)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from pathlib import Path
 from tensorop.model.trial import Kind
 
 FOLDER = Path(__file__).resolve().parents[1] / "attacks" / "cheats"
-_HEAD = re.compile(r"^(?:# |/\* )caught by (author|build|verify|measure) ([\w-]+)(?: (\S+))?: (.*?)(?: \*/)?$", re.M)
+_HEAD = re.compile(
+    r"^(?:# |/\* |\{# )caught by (author|build|verify|measure) ([\w-]+)(?: (\S+))?: (.*?)(?: \*/| #\})?$", re.M
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def read(path: Path) -> Cheat:
 
 
 TEMPLATES = [read(path) for path in sorted(FOLDER.glob("*.c.j2"))]
+OF_DEVICES = [read(path) for path in sorted(FOLDER.glob("*.cu.j2"))]  # bodies of a kernel family for GPUs
 SOURCES = [read(path) for path in sorted(FOLDER.glob("*.c"))]
 OF_OBJECTS = [cheat for cheat in SOURCES if cheat.place == "build"]
 OF_COSTS = [cheat for cheat in SOURCES if cheat.place == "measure"]
