@@ -22,7 +22,7 @@ from tensorop.model.verdict import Seed, Verdict
 from tensorop.render import instantiate
 from tensorop.specs.platforms import load
 from tensorop.verify import grid
-from tensorop.verify.controls import Control, ControlRun, controls
+from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject
 from tests.support.kernels import platform
 from tests.support.operators import beside_controls, builder, gemm, runner_of
@@ -31,7 +31,6 @@ from tests.support.templates import candidate
 operator = gemm()
 here = platform(host_arch())
 runner, build = runner_of(here), builder(here)
-applicable = [(c, dtype) for c in controls(operator) for dtype in operator.dtypes if c.applies(here, dtype)]
 tiles = dict.fromkeys(here.verify_vlens, operator.reference.CONTROL_TILE)
 blocking = {"mc": 16, "kc": 32, "nc": 24, "variants": 2}
 
@@ -43,11 +42,21 @@ def program(control: str | Path, dtype: str = "f32") -> Path:
     return built.path
 
 
-@pytest.mark.parametrize(("control", "dtype"), applicable, ids=lambda v: v if isinstance(v, str) else v.name)
-def test_a_control_ends_as_it_must(control: Control, dtype: str) -> None:
-    result = ControlRun(operator, here, runner, Seed.draw()).judge(control, dtype)
-    assert result.as_expected, result.outcome
-    assert bool(result.outcome.message) != result.outcome.ok
+@pytest.mark.parametrize("dtype", operator.dtypes)
+def test_every_control_ends_as_it_must(dtype: str) -> None:
+    results = ControlRun(operator, here, runner, Seed.draw()).run([dtype])
+    assert [result.name for result in results] == [c.name for c in controls(operator) if c.applies(here, dtype)]
+    for result in results:
+        assert result.as_expected, (result.name, result.outcome)
+        assert bool(result.outcome.message) != result.outcome.ok
+
+
+def test_a_control_in_a_program_of_its_own_ends_as_in_a_program_of_several() -> None:
+    run = ControlRun(operator, here, runner, Seed.draw())
+    several = run.run(["f32"])
+    for result in several[:: len(several) // 4]:
+        (control,) = (one for one in controls(operator) if one.name == result.name)
+        assert run.judge(control, "f32") == result
 
 
 @pytest.mark.parametrize("dtype", operator.dtypes)
