@@ -14,9 +14,10 @@ from statistics import median
 from typing import Any
 
 from tensorop import paths, settings
+from tensorop.author import offline
 from tensorop.commands import opened
 from tensorop.commands.opened import Opened
-from tensorop.errors import JobError
+from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.kits import device, retune
 from tensorop.kits import export as exporting
@@ -153,6 +154,12 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
             hint=f"use a kit: run {paths.command('export', of.root, plugins=found.plugins)} here, ./run-kit on the "
             "GPU machine, and then "
             f"{paths.command('import', of.root, 'result.jsonl', plugins=found.plugins)}",
+        )
+    variants = [one for of_dtype in of.of_operator["dtypes"].values() for one in of_dtype["variants"]]
+    if models := sorted({one["author"] for one in variants} - offline.AUTHORS):
+        raise UsageError(
+            f"{of.root} has kernels by {', '.join(models)}, and nothing confines a model's kernels on a GPU",
+            hint=f"use a kit where you accept that: {paths.command('export', of.root, plugins=found.plugins)}",
         )
     with scratch.folder("kit") as folder:
         steps = exporting.export(of, folder / "kit", request).steps

@@ -15,13 +15,14 @@ import pytest
 from tensorop import pipeline
 from tensorop.author import offline, parse
 from tensorop.commands import opened
-from tensorop.cuda import author, counted
+from tensorop.cuda import attached, author, counted
 from tensorop.cuda import backend as cuda
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
+from tensorop.errors import UsageError
 from tensorop.events import Done, Event, Note
-from tensorop.kits import device
+from tensorop.kits import device, here
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
@@ -88,7 +89,11 @@ def test_a_right_family_is_in_the_library_and_the_others_are_refused_with_a_reas
     assert "llm-1" in {one.candidate.template.name for one in content.variants}
     # the same command asks nothing again, and makes the same product
     manifest = (events[-1].out / "share/tensorop/manifest.json").read_text()
+    monkeypatch.setattr(attached, "attached", lambda device: "a GPU")
     again = list(pipeline.run(job(tmp_path / "out")))
+    assert "a GPU is not used: nothing confines" in notes(again)[0]
+    with pytest.raises(UsageError, match="has kernels by llm"):
+        here.verify(opened.open_product(again[-1].out))
     assert len(asked) == 4
     assert json.loads(manifest) == json.loads((again[-1].out / "share/tensorop/manifest.json").read_text())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import os
 import subprocess
 from pathlib import Path
@@ -13,27 +14,24 @@ import pytest
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels
-from tensorop.cuda.choose import LAYOUTS
+from tensorop.cuda.choose import LAYOUTS, Candidate
+from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
+from tensorop.model.trial import Kind, Outcome
+from tensorop.model.verdict import Seed
 from tensorop.provision.zig import zig, zig_environment
 from tensorop.specs import operators, platforms
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
 TEMPLATES = {one.name: one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
+WMMA = platforms.load("cuda-wmma")
 SM90 = platforms.load("cuda-sm90")
 DEVICE = cuda.device_numbers(SM90)
 SUPPORT = ROOT / "tests" / "support"
-WORDS = {
-    "tile_m": 64,
-    "tile_n": 64,
-    "tile_k": 32,
-    "warp_m": 32,
-    "warp_n": 64,
-    "stages": 3,
-    "rows": "words",
-    "raster": 4,
-}
+WORDS: dict[str, int | str] = {
+    "tile_m": 64, "tile_n": 64, "tile_k": 32, "warp_m": 32, "warp_n": 64, "stages": 3, "rows": "words", "raster": 4,
+}  # fmt: skip
 POINTS = [WORDS, {**WORDS, "stages": 2, "rows": "elements"}, {**WORDS, "tile_n": 128, "tile_k": 64, "stages": 2}]
 
 
@@ -53,9 +51,9 @@ def built(
     b_along_k: int,
     spoil: str = "",
     c_size: int = 2,
-    name: str = "wmma",
 ) -> ctypes.CDLL:
-    """A kernel as a function of this machine. spoil: a text of it that is left out."""
+    """A kernel of `small` as a function of this machine. spoil: a text of it that is left out."""
+    name = "small"
     family = Family(TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     numbers = family.numbers(int(np.flatnonzero(same)[0]))
@@ -64,8 +62,7 @@ def built(
     kernel = text[text.index("__device__ __forceinline__ void block(") : text.rindex("} // namespace")]
     args = text[text.index("/* Arguments of a launch with pointers. */") : text.index("namespace {")]
     assert spoil in kernel
-    support = "wmma" if name == "wmma" else "warps"
-    parts = [f'#include "{support}_on_cpu.h"', args, kernel.replace(spoil, "")]
+    parts = ['#include "warps_on_cpu.h"', args, kernel.replace(spoil, "")]
     source = folder / "kernel.cpp"
     source.write_text("\n".join([*parts, '#include "block_on_cpu.inc"\n']))
     names = {"A_ALONG_M": a_along_m, "B_ALONG_K": b_along_k, "SHARED": numbers["shared"], "COUNT": numbers["threads"]}
@@ -118,26 +115,46 @@ def wrong(
     return "" if np.isnan(got[:, :, n:].astype(np.float32)).all() else "what follows C's rows"
 
 
+def verdict(point: dict[str, int | str], a: int, b: int, c_size: int = 2, spoil: str = "") -> Outcome:
+    """The verdict on a configuration of `wmma`. spoil: a text of it that is left out"""
+    template = TEMPLATES["wmma"]
+    assert spoil in template.text
+    given = {**cuda.device_numbers(WMMA), "c_size": c_size, "a_along_m": a, "b_along_k": b}
+    family = Family(dataclasses.replace(template, text=template.text.replace(spoil, "")), given)
+    same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
+    one = Candidate(family, int(np.flatnonzero(same)[0]))
+    return Execution(GEMM, WMMA, Seed.draw()).verdict(one, "f16_f32" if c_size == 4 else "f16")
+
+
 @pytest.mark.parametrize(("point", "a", "b"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (2, 0, 1)])
-def test_a_kernel_is_right(point: int, a: int, b: int, tmp_path: Path) -> None:
-    assert wrong(built(tmp_path, POINTS[point], a, b), POINTS[point], a, b) == ""
+def test_a_kernel_is_right(point: int, a: int, b: int) -> None:
+    found = verdict(POINTS[point], a, b)
+    assert found.ok, found
 
 
-def test_a_kernel_with_a_float_c_is_right(tmp_path: Path) -> None:
-    assert wrong(built(tmp_path, POINTS[1], 0, 1, c_size=4), POINTS[1], 0, 1, np.float32) == ""
+def test_a_kernel_with_a_float_c_is_right() -> None:
+    found = verdict(POINTS[1], 0, 1, c_size=4)
+    assert found.ok, found
+
+
+@pytest.mark.parametrize(
+    "spoil", ["copies_wait({{ stages - 2 }});", "x += beta * {{ 'at[0]' if c_size == 4 else 'value(at[0])' }};"]
+)
+def test_a_kernel_that_lacks_something_is_found_out(spoil: str) -> None:
+    assert verdict(WORDS, 0, 1, spoil=spoil).kind is Kind.WRONG
 
 
 @pytest.mark.parametrize(("a", "b"), LAYOUTS)
 @pytest.mark.parametrize("tile_m", [16, 32])
 def test_small_matrices_are_right(a: int, b: int, tile_m: int, tmp_path: Path) -> None:
     point: dict[str, int | str] = {"tile_m": tile_m, "warps": 2}
-    assert wrong(built(tmp_path, point, a, b, name="small"), point, a, b, matrices=2) == ""
+    assert wrong(built(tmp_path, point, a, b), point, a, b, matrices=2) == ""
 
 
 @pytest.mark.parametrize(("b", "c_size"), [(0, 2), (1, 4)])
 def test_small_matrices_that_fill_a_tile_are_right(b: int, c_size: int, tmp_path: Path) -> None:
     point: dict[str, int | str] = {"tile_m": 32, "warps": 2}
-    kernel = built(tmp_path, point, 0, b, c_size=c_size, name="small")
+    kernel = built(tmp_path, point, 0, b, c_size=c_size)
     of_c = np.float32 if c_size == 4 else np.float16
     assert wrong(kernel, point, 0, b, of_c, 2, size=(32, 32, 32), beta=0.0) == ""
 
@@ -145,9 +162,4 @@ def test_small_matrices_that_fill_a_tile_are_right(b: int, c_size: int, tmp_path
 @pytest.mark.parametrize("spoil", ["s[e] *= alpha;", " + half * 8"])
 def test_a_kernel_of_small_matrices_that_lacks_something_is_found_out(spoil: str, tmp_path: Path) -> None:
     point: dict[str, int | str] = {"tile_m": 16, "warps": 2}
-    assert wrong(built(tmp_path, point, 0, 1, spoil=spoil, name="small"), point, 0, 1, matrices=2)
-
-
-@pytest.mark.parametrize("spoil", ["copies_wait<1>();", "x += beta * value(at[0]);"])
-def test_a_kernel_that_lacks_something_is_found_out(spoil: str, tmp_path: Path) -> None:
-    assert wrong(built(tmp_path, WORDS, 0, 1, spoil=spoil), WORDS, 0, 1)
+    assert wrong(built(tmp_path, point, 0, 1, spoil=spoil), point, 0, 1, matrices=2)
