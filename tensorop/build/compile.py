@@ -100,15 +100,14 @@ def _intrinsics(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome | 
     Reading it takes the compiler longer than some kernels do. The object is the same bit by bit.
     """
     text = source.files[0][1] if source.files else ""
-    known = (one.intrinsics for one in ARCHITECTURES.values() if one.intrinsics)
-    name = next((name for name in known if f"#include <{name}>" in text), None)
-    if name is None or "_SOURCE" in text:  # a feature macro has to stand before all headers
+    names = [a.intrinsics for a in ARCHITECTURES.values() if a.intrinsics and f"#include <{a.intrinsics}>" in text]
+    if not names or "_SOURCE" in text:  # a feature macro has to stand before all headers
         return None
-    header = zig.zig().parent / "lib" / "include" / name
+    header = zig.zig().parent / "lib" / "include" / names[0]
 
     def fill(folder: Path) -> BuildLog | Outcome:
         argv = tool.cc(*flags, "-x", "c-header", str(header), "-o", PRECOMPILED)
-        return tool.run(argv, folder, timeout_s=60, doing=f"reading {name}")
+        return tool.run(argv, folder, timeout_s=60, doing=f"reading {names[0]}")
 
     # it holds paths and times of the compiler's headers
     key = cache.key_of(flags, tool.compiler_version(), str(header), header.stat().st_mtime_ns)

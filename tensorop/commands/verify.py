@@ -23,6 +23,7 @@ from tensorop.verify import controls, grid
 from tensorop.verify.answers import Answers
 from tensorop.verify.subject import Subject
 
+_Batch = tuple[float, Callable[[], Verdict]]  # flops of some cases, and what judges them in one process
 THREADS = (2, 4)
 CALL_TIMEOUT_S = 120.0
 LARGE_BATCH = 16  # measured problems of one process
@@ -54,10 +55,10 @@ def verify(
             for dtype in found.dtypes:
                 several[dtype] = pool.submit(judge.threads, dtype, threads)
                 for vlen in target.verify_vlens:
-                    batches = [*judge.batches(dtype, vlen, timed)]  # while earlier ones are running
-                    # the longest first, so that all processors end together
-                    running = {one: pool.submit(one.judged) for one in sorted(batches, key=lambda one: -one.flops)}
-                    parts.append((dtype, [running[one] for one in batches]))
+                    batches = [*enumerate(judge.batches(dtype, vlen, timed))]  # while earlier ones are running
+                    batches.sort(key=lambda one: -one[1][0])  # the longest first, so that all processors end together
+                    running = {i: pool.submit(judged) for i, (_, judged) in batches}
+                    parts.append((dtype, [running[i] for i in sorted(running)]))
             for dtype, of_dtype in itertools.groupby(parts, lambda part: part[0]):
                 for _, futures in of_dtype:
                     verdict = grid.joined(future.result() for future in futures)
@@ -86,14 +87,6 @@ def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResu
     """
     found.require_fit()
     return controls.ControlRun(found.operator, found.platform, target.runner, seed).run(found.dtypes)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Batch:
-    """Cases of a grid for one process."""
-
-    judged: Callable[[], Verdict]
-    flops: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +119,7 @@ class _Judge:
         of_timed = [(measured, more, batch) for batch in grid.batches(len(more), LARGE_BATCH)] if more else []
         for who, given, batch in (*of_grid, *of_timed):
             judged = functools.partial(grid.check_batch, reference, who, given, batch, vlen, self.seed)
-            yield _Batch(judged, sum(float(reference.work(given[number].problem)) for number in batch))
+            yield sum(float(reference.work(given[number].problem)) for number in batch), judged
 
     def quick(self, dtype: str, vlen: int, timed: Sequence[Problem]) -> Verdict:
         """Judges the quick grid around the first variant's tile, then `timed`."""

@@ -180,9 +180,6 @@ def _shares(terms: Matrix, coefficients: Matrix) -> Matrix:
 
 def _kernel(one: Matrix, other: Matrix) -> Matrix:
     squares = np.sum(one**2, axis=1)[:, None] + np.sum(other**2, axis=1)[None, :] - 2.0 * (one @ other.T)
-    distance = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares)
-    distance *= math.sqrt(3.0) / FAR
-    found: Matrix = np.exp(-distance)
-    distance += 1.0
-    found *= distance
+    distance = np.sqrt(np.maximum(squares, 0.0)) * (math.sqrt(3.0) / FAR)
+    found: Matrix = (1.0 + distance) * np.exp(-distance)
     return found

@@ -130,9 +130,7 @@ class ControlRun:
         try:
             programs = [(*part, pool.submit(self._built, part[1], part[0])) for part in parts]
             judged = [
-                (control, pool.submit(self.judge, control, dtype, program, number))
-                for dtype, some, program in programs
-                for number, control in enumerate(some)
+                (c, pool.submit(self.judge, c, d, made, n)) for d, some, made in programs for n, c in enumerate(some)
             ]
             for control, future in judged:
                 results.append(future.result())
