@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tensorop.errors import SpecError
@@ -49,6 +51,16 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
     found = KernelTemplate(**{**yamlfile.shared(head, KernelTemplate), **own})
     check(found)
     return found
+
+
+def written(template: KernelTemplate) -> str:
+    """A text that parses to the template's content: what an author is shown of it, and edits."""
+    plain = asdict(template)
+    head = {name: plain[name] for name in ("strategy", "reads", "needs", "tunables", "constraints", "prior")}
+    head |= {"unseen": template.unseen, "seed_configurations": [dict(one) for one in template.seed_configurations]}
+    head |= {"facts": template.facts, "model": template.model}
+    text = json.dumps({name: value for name, value in head.items() if value})
+    return f"---\n{yamlfile.dump(json.loads(text))}---\n{template.text}"
 
 
 def check(template: KernelTemplate) -> None:

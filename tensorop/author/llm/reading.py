@@ -9,6 +9,7 @@ from bisect import bisect_right
 from typing import Any
 
 from tensorop import paths, settings
+from tensorop.author.llm import edits
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
@@ -26,9 +27,15 @@ _FINAL = re.compile(r"<\|channel\|>final(?:[^<]{0,40})<\|message\|>")  # from mo
 _END = re.compile(r"<\|(?:return|end|call)\|>")
 
 
-def template(answer: str, *, operator: str, name: str, author: str, seconds: float = SECONDS) -> KernelTemplate:
-    """The template in an answer. Raises SpecError if there is none, or if reading takes more than `seconds`."""
-    asked = json.dumps({"answer": answer, "operator": operator, "name": name, "author": author}).encode()
+def template(
+    answer: str, *, operator: str, name: str, author: str, current: str = "", seconds: float = SECONDS
+) -> KernelTemplate:
+    """The template in an answer. Raises SpecError if there is none, or if reading takes more than `seconds`.
+
+    current: the text that edits in the answer are of; empty: an answer has no edits
+    """
+    given = {"answer": answer, "current": current, "operator": operator, "name": name, "author": author}
+    asked = json.dumps(given).encode()
     environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
     talk = process.Talk([asked], stdout_cap=_MAX_OUTPUT)
     ended = process.run(_COMMAND, timeout_s=seconds, talk=talk, environment=environment, limits=_LIMITS)
@@ -48,9 +55,10 @@ def main() -> None:
         answer.write(json.dumps(_read(**json.loads(sys.stdin.buffer.read()))).encode() + b"\n")
 
 
-def _read(answer: str, **of: str) -> tuple[str, Any]:
+def _read(answer: str, current: str, **of: str) -> tuple[str, Any]:
     try:
-        return "template", records.template_record(parse(template_text(answer), **of))
+        text = edits.edited(_spoken(answer), current) if current else None
+        return "template", records.template_record(parse(template_text(answer) if text is None else text, **of))
     except SpecError as error:
         return "refused", str(error)
     except Exception as error:  # untrusted text may trigger any error in its reader
