@@ -13,8 +13,8 @@ from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError
-from tensorop.measure.hot_loop import HotLoop
 from tensorop.model.budget import parse_seconds
+from tensorop.model.hot_loop import HotLoop
 from tensorop.model.option import Option
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms

@@ -16,7 +16,7 @@ from tensorop.commands import operator_read
 from tensorop.commands.advice import FAILED, PASSED
 from tensorop.costs.expected import Expectation
 from tensorop.errors import JobError, SpecError, UsageError
-from tensorop.measure.hot_loop import HotLoop
+from tensorop.model.hot_loop import HotLoop
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform

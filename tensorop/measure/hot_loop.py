@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop.build import disassembly
 from tensorop.measure.board import Executed
-
-
-@dataclass(frozen=True)
-class HotInstruction:
-    """An instruction of the loop, as llvm-objdump writes it."""
-
-    text: str
-    stalls: Mapping[str, float]  # cycles that issue waits for it in one run, by cause
-
-
-@dataclass(frozen=True)
-class HotLoop:
-    """Instructions that follow each other and ran equally often."""
-
-    runs: int
-    part: float  # of all stall cycles of the call
-    instructions: Sequence[HotInstruction]
+from tensorop.model.hot_loop import HotInstruction, HotLoop
 
 
 def hot_loop(program: Path, profile: Sequence[Executed]) -> HotLoop | None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from tensorop.author import offline
 from tensorop.errors import BoardError, SpecError
 from tensorop.measure import hot_loop
-from tensorop.measure.hot_loop import HotLoop
 from tensorop.measure.request import MeasureRequest
 from tensorop.measure.statistics import geomean
 from tensorop.model.call import Access, Buffer, Call, CallOutput
 from tensorop.model.case import Case
+from tensorop.model.hot_loop import HotLoop
 from tensorop.model.kernel import Artifact, KernelText, Source, Variant
 from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
