@@ -48,16 +48,6 @@ from tests.support import hostile  # noqa: E402
 INSIDE = "TENSOROP_ATTACK_RUN_INSIDE"
 SMALL = ("--dtype", "f32", "--shapes", "24x17x33", "--trials", "4", "--jobs", "1", "--seed", "1")
 MANY = 20  # attacks left out, from which on no kind is tried whole
-# The command, with as many answers of a model as there are attacks.
-COMMAND = """
-import sys
-from tensorop.job import authoring
-from tensorop.author.llm.transcript import AuthorLimits
-from tensorop.cli.entry import main
-authoring.TEMPLATES = {templates}
-authoring.AuthorLimits = lambda **more: AuthorLimits(calls={templates}, tokens=10**9, **more)
-main()
-"""
 
 
 def fetch(names: Sequence[str]) -> None:
@@ -87,7 +77,7 @@ def as_user(user: int) -> list[str]:
     return words if user != os.geteuid() else []
 
 
-def command(place: Path, user: int, url: str, templates: int, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def command(place: Path, user: int, url: str, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """`tensorop WORDS` as a user whose home is `place`."""
     environment = {
         "PATH": os.environ["PATH"],
@@ -101,7 +91,7 @@ def command(place: Path, user: int, url: str, templates: int, words: Sequence[st
         "OPENAI_API_KEY": "sk-of-nobody-0123456789",
         "OPENAI_BASE_URL": url,
     }
-    argv = [*as_user(user), sys.executable, "-c", COMMAND.format(templates=templates), *words]
+    argv = [*as_user(user), sys.executable, "-m", "tensorop", *words]
     return subprocess.run(argv, cwd=place, env=environment, capture_output=True, text=True, errors="replace")
 
 
@@ -136,12 +126,13 @@ def run(
         before = there()
         began = time.monotonic()
         with hostile.endpoint(list(answers.values())) as endpoint:
-            templates = len(answers) + 1  # at least one answer each; the endpoint says when it is enough
-            words = ["gemm", "--platform", platform, *small, "--author", "llm", "--out", str(place / "out" / "run")]
-            ended = command(place, user, endpoint.url, templates, words)
+            calls = len(answers) + 1  # at least one answer each; the endpoint says when it is enough
+            limits = ["--author-calls", str(calls), "--author-tokens", str(10**9), "--author-time", "10h"]
+            words = ["--platform", platform, *small, "--author", "llm", *limits, "--out", str(place / "out" / "run")]
+            ended = command(place, user, endpoint.url, ["gemm", *words])
         seconds = time.monotonic() - began
         after = there()
-        verified = command(place, user, "", 0, ["verify", str(place / "out" / "run")])
+        verified = command(place, user, "", ["verify", str(place / "out" / "run")])
         found = {
             "processes": [after[0][name] for name in hostile.new(before[0], after[0])],
             "sockets": sorted(after[1] - before[1]),

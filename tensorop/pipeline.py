@@ -29,6 +29,7 @@ from tensorop.process import scratch
 from tensorop.process.stopping import StopRequest
 from tensorop.render.texts import Texts
 from tensorop.search import loop, stages
+from tensorop.search.arms import Revise
 from tensorop.search.loop import conduct
 from tensorop.search.task import Crew, JobContext, Pass, Task, digest
 from tensorop.space import problems, strategy
@@ -86,6 +87,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
             events = kits.measured(job, operator, device, events, stop)
         yield from events
         return
+    authoring.own(operator, job.withhold)
     sources = reading.read(job)
     plan = forecast.forecast(job, operator, target, passes(operator), sources[0])
     if plan is not None:
@@ -100,9 +102,14 @@ def _check_effect(job: Job, target: Target) -> None:
     """Raises UsageError if the user gave an option that has no effect here."""
     ignored = {name: f"for '{target.platform.name}': {why}" for name, why in target.ignores.items()}
     if job.author != "llm":
-        ignored["author_timeout"] = "without --author llm: no language model is asked"
+        limits = ("author_timeout", "author_time", "author_calls", "author_tokens")
+        ignored |= dict.fromkeys(limits, "without --author llm: no language model is asked")
+    if job.author == "manual":
+        del ignored["author_calls"]
+    if job.author != "replay":
+        ignored["transcript"] = "without --author replay: no transcript is read"
     if job.author == offline.AUTHOR:
-        ignored["unsafe"] = "without --author llm or replay: only shipped kernels run"
+        ignored["unsafe"] = "without --author llm, manual or replay: only shipped kernels run"
     else:
         ignored.pop("seed", None)  # of its questions, and of the calls that verify its kernels
     for name in sorted(job.chosen & ignored.keys()):
@@ -169,6 +176,7 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
     """Checks tools and workers, collects templates and starting points: the context of the search."""
     job, operator, target, journal = whole.job, whole.operator, whole.target, whole.journal
     templates: tuple[KernelTemplate, ...] = ()
+    revise: Revise | None = None
     with _before_search(journal, whole.stop):
         if not target.simulated:
             yield Phase("tools", "compiler, emulator, C library")
@@ -183,6 +191,7 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
             yield from map(Note, whole.crew.admit(whole.stop))
         author = authoring.JobAuthor(job, operator, target, whole.seed, whole.work, whole.texts)
         templates = yield from author.templates(journal)
+        revise = authoring.reviser(author, journal, whole.remarks)
     if not templates:
         raise _nothing()
     for template in templates:
@@ -191,14 +200,14 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
     every = [*templates, *([direct] if direct else [])]
     journal.history.trust(every)
     begun = yield from _warm(whole, every, sources)
-    return replace(whole, templates=templates, revise=authoring.reviser(job, operator, target), warm=begun)
+    return replace(whole, templates=templates, revise=revise, warm=begun)
 
 
 def _seed(job: Job, journal: Journal) -> Seed:
     """The seed of the run's random draws; a resumed run keeps the seed of its journal."""
     noted = [data for name, data in journal.history.notes if name == _SEED]
     if not noted:
-        drawn = Seed.draw(job.seed, job.secret)
+        drawn = authoring.recorded_seed(job) or Seed.draw(job.seed, job.secret)
         journal.note(_SEED, str(drawn))
         return drawn
     try:
@@ -305,6 +314,8 @@ def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Eve
             if bound is None and _is_first_real_pass(event):
                 bound = Roof(task.target).bound(task.dtype, task.target.vlens) or 0.0
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
+            while task.remarks.now:
+                yield Note(task.remarks.now.pop(0))
             if isinstance(event, loop.SearchEnded):
                 reason = event.reason
     return reason
@@ -326,6 +337,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "author": job.author,  # who writes micro-kernels
         "seed": job.seed,  # seed of everything random
         "warm start": job.warm_start,  # where the search begins
+        **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
     }
 
 

@@ -50,6 +50,9 @@ _TAKES = {  # types of options that are wider than those of Job's fields
     "shapes": "str | Sequence[str | Sequence[int] | Mapping[str, int]]",
     "budget": "str | float",
     "author_timeout": "str | float",
+    "author_time": "str | float | None",
+    "transcript": "str | Path | None",
+    "withhold": "str | Sequence[str]",
     "workers": "str | int",
     "seed": "int | str",
     "plugins": "str | Path | Sequence[str | Path]",
@@ -97,10 +100,15 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
         raise UsageError("--budget and --trials exclude each other; got both", hint="remove one of them")
     if "trials" in values:
         values["budget_s"] = None
-    for name in ("budget", "author_timeout"):
+    for name in ("budget", "author_timeout", "author_time"):
         if name in values:
             value = values.pop(name)
             values[f"{name}_s"] = parse_seconds(value) if isinstance(value, str) else value
+    withheld = values.get("withhold", ())
+    names = withheld.split(",") if isinstance(withheld, str) else withheld
+    values["withhold"] = tuple(dict.fromkeys(name.strip() for name in names))
+    if isinstance(values.get("transcript"), str):
+        values["transcript"] = Path(values["transcript"])
     if "dtypes" in values:
         values["dtypes"] = dtypes(found, values["dtypes"])
     else:

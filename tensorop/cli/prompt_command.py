@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from tensorop import settings, tuning
+from tensorop.author.llm.manual import as_text
 from tensorop.author.llm.prompt import Lessons, opening, token_limit, tokens
 from tensorop.cli import screen
 from tensorop.cli.command import Format, Plugins, command
@@ -18,6 +20,7 @@ from tensorop.specs import operators, platforms
 @command(
     "prompt gemm --platform rvv",
     "prompt gemm --platform rvv --dtype f32 --shapes 512x512x512 --format json",
+    "prompt gemm --platform rvv --run build/mine --round 3",
 )
 def prompt(
     operator: Annotated[str, Option(metavar="OPERATOR", positional=True)],
@@ -32,8 +35,12 @@ def prompt(
         Option("Use these suites and shapes.", "SUITE|SHAPE,...", "512x512x512", shown="the operator's first suite"),
     ] = None,
     round_: Annotated[
-        int, Option("Print the question of this round; there is only the first.", "N", "1", name="round", least=1)
+        int, Option("Print the question of this round; later ones need --run.", "N", "2", name="round", least=1)
     ] = 1,
+    run: Annotated[
+        Path | None,
+        Option("Print a question that this run asked. Its folder keeps them.", "DIR", "build/mine", must_be="folder"),
+    ] = None,
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
@@ -45,15 +52,17 @@ def prompt(
     Exit status: 0 printed, 2 wrong usage or nothing to ask for.
     """
     found, target = operators.load(operator, plugins), platforms.load(platform, plugins)
-    if round_ > 1:
+    if round_ > 1 and run is None:
         raise UsageError(
-            f"--round {round_}: there is only the first round; measured results do not go back to a model yet",
-            hint="remove --round",
+            f"--round {round_}: later questions say what a search has measured, and no run is named",
+            hint="add --run DIR, the folder of a run with --author llm, manual or replay",
         )
     dtypes = tuning.dtypes(found, dtype) if dtype else Job.usual_dtypes(found, target)
-    brief = asking.any_brief(found, target, dtypes, tuning.shapes(found, shapes or found.usual))
-    messages = opening(brief, Lessons(), token_limit(settings.read()))
+    if run is None:
+        brief = asking.any_brief(found, target, dtypes, tuning.shapes(found, shapes or found.usual))
+        messages = opening(brief, Lessons(), token_limit(settings.read()))
+    else:
+        messages = asking.recorded(run, round_)
     screen.echo(f"about {tokens(*messages)} tokens (a token has four characters on average)", err=True)
     record = [{"role": message.role, "content": message.text} for message in messages]
-    text = "\n".join(f"[{message.role}]\n{message.text}" for message in messages)
-    screen.answer(format_, record, lambda: screen.echo(text))
+    screen.answer(format_, record, lambda: screen.echo(as_text(messages)))

@@ -304,7 +304,8 @@ def _winners_lines(dtype: str, winners: DtypeRecord, shown: bool) -> list[str]:
         vlens = variant.get("specialisations", ())
         also = f", with specialised code for VLEN {' '.join(map(str, vlens))}" if vlens else ""
         text = f", source {variant['text']}" if "text" in variant else ""
-        lines.append(f"    {number}: {variant['template']} ({variant['author']}) {point}{also}{text}")
+        made = f", made from {variant['parent']}" if "parent" in variant else ""
+        lines.append(f"    {number}: {variant['template']} ({variant['author']}{made}) {point}{also}{text}")
     for tree in trees:
         lines += [f"    VLEN {tree.vlen}, {_regret(tree)}"] if several else []
         found = _tree_lines(tree.root, 1 if several else 0)

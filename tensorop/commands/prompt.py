@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tensorop import backends
 from tensorop.author import offline
+from tensorop.author.llm.messages import Message
 from tensorop.author.llm.prompt import AnyBrief, Brief
+from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.author.parse import parse
 from tensorop.commands import operator_read
 from tensorop.errors import UsageError
@@ -74,6 +77,20 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
         bounds=_bounds(platform, model, dtypes) if model else {},
         example=example,
     )
+
+
+def recorded(run: Path, number: int) -> tuple[Message, ...]:
+    """The question of a round of a run, from its transcript. Raises UsageError if there is none."""
+    folder = run / "work" / "llm"
+    asked = RecordedTransport(folder, None).requests
+    if not asked:
+        raise UsageError(
+            f"{folder} contains no transcript: that run asked no language model, or was copied without its work/",
+            hint="name the folder of a run with --author llm or manual",
+        )
+    if number > len(asked):
+        raise UsageError(f"--round {number}: {folder} has {len(asked)} rounds", hint=f"use --round {len(asked)}")
+    return asked[number - 1].messages
 
 
 def _bounds(platform: Platform, model: BoardModel, dtypes: Sequence[str]) -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""A job's templates: the operator's own, and those of the llm or replay author, which are judged before the search.
+"""A job's templates: the operator's own, and those of a language model, or of a recording or a user who plays one.
 
-How a model's draft becomes a kernel, step by step:
+Some are asked for before the search, others during it (revising.py). How a draft becomes a kernel, step by step:
 
 1. the model is asked for a template, and for one repair if it fails (author/llm/rounds.py, prompt.py, transport.py)
 2. the template in the answer is found and parsed (author/llm/reading.py; author/parse.py)
@@ -14,16 +14,21 @@ How a model's draft becomes a kernel, step by step:
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from tensorop.author import offline, parse
 from tensorop.author.llm import rounds
-from tensorop.author.llm.rounds import LlmAuthor
+from tensorop.author.llm.manual import ManualTransport
+from tensorop.author.llm.rounds import LlmAuthor, Round
+from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.commands import prompt
-from tensorop.errors import JobError, TensoropError
+from tensorop.errors import JobError, TensoropError, UsageError, unknown_name
 from tensorop.events import Event, Note, Phase
+from tensorop.job.revising import AskingPlan, Reviser
+from tensorop.job.standing import Standings
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
@@ -31,15 +36,17 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render.texts import Texts
-from tensorop.search.arms import Revise
+from tensorop.search.arms import Remarks, Revise
 from tensorop.store.journal import START_OVER, Journal
 from tensorop.target import Target
 from tensorop.trial import judging
 from tensorop.trial.evaluator import Evaluator
+from tensorop.trial.roof import Roof
 from tensorop.trial.trial import FIRST_S, Limit, carry_out
 
-TEMPLATES = 4  # requested from a model in one job
-JUDGED_POINTS = 3  # points across a new template's space at which it is judged before the search
+TEMPLATES = 4  # requested from a model before the search
+JUDGED_POINTS = 3  # points of a new template at which it is judged: its seed configurations, then others
+_NOTE, _QUESTION = "author", "question"  # the journal's notes of an answer, and of a question during the search
 
 
 @dataclass(frozen=True)
@@ -56,30 +63,34 @@ class JobAuthor:
     def templates(self, journal: Journal) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
         """The operator's templates, then the author's. A resumed run reads the author's from its journal."""
         job, operator = self.job, self.operator
-        own = tuple(offline.templates(operator.folder, operator.name, operator.added))
-        names = {template.name for template in own}
+        shipped = own(operator, job.withhold)
+        names = {*job.withhold, *(template.name for template in shipped)}
         for name in sorted(offline.files(operator.folder, operator.added).keys() - names):
             yield Note(f"template '{name}' has the same content as another template and is skipped")
         for template in _of_authors(journal):
             _require_sound(template, journal)
-        kept = _kept(journal)
-        if job.author == "offline" or kept:
-            return (*own, *kept)
-        source = "asking the language model" if job.author == "llm" else "reading recorded answers"
-        yield Phase("author", f"{source} for up to {TEMPLATES} templates, in addition to the {len(own)} shipped ones")
+        if job.author == offline.AUTHOR:
+            return shipped
+        for request in RecordedTransport(self.work / "llm", None).in_flight if job.author == "llm" else ():
+            yield Note(f"a call was in flight when the last process ended: {request.place}; it is made again")
+        if kept := _kept(journal):
+            return (*shipped, *kept)
+        if self.before:
+            source = "asking the language model" if job.author == "llm" else "reading recorded answers"
+            also = f"in addition to the {len(shipped)} shipped ones"
+            yield Phase("author", f"{source} for up to {self.before} templates, {also}")
+        if not self.recording.replays:
+            head = replace(self.recording.head, model=self.model.model, seed=job.seed, before=self.before)
+            self.recording.begin(replace(head, verification=str(self.seed)))
         accepted: list[KernelTemplate] = []
-        for answer in self._model().rounds(TEMPLATES, self.judge):
-            name = answer.template.name if answer.template else f"answer {answer.number}"
-            kind, message = answer.outcome.kind.value, answer.outcome.message
-            journal.note("author", {"name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]})
+        for answer in self.model.rounds(self.before, self.judge):
+            _note(journal, answer)
+            yield Note(described(answer))
             if answer.outcome.ok and answer.template is not None:
                 accepted.append(answer.template)
-                yield Note(f"{name}: accepted; {answer.template.strategy.strip()}")
-            else:
-                yield Note(f"{name}{' (repaired)' if answer.repair else ''}: rejected: {kind}: {message[:200]}")
-        if not accepted:
+        if self.before and not accepted:
             yield Note(f"no template of --author {job.author} passed; the run uses the shipped templates")
-        return (*own, *accepted)
+        return (*shipped, *accepted)
 
     def judge(self, template: KernelTemplate) -> Outcome:
         """Tries a new template at a few points of its space, by the code of trials, for the job's first dtype."""
@@ -89,22 +100,110 @@ class JobAuthor:
             return space
         run = StageRun(dtype, Stage.MICRO, (), self.seed)
         evaluator = Evaluator(self.operator, self.target, run, self.work, self.texts)
-        for index in judging.spread(space, JUDGED_POINTS):
-            trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(template, dtype, space.at(index))))
+        for point in judging.chosen(template, space, JUDGED_POINTS):
+            trial = Trial("judge", 0, Stage.MICRO, Variant(Kernel(template, dtype, point)))
             ended = carry_out(evaluator, trial, Limit(FIRST_S, "of a new template"))
             if not ended.outcome.ok:
                 return replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
         return Outcome(Kind.OK, "author")
 
-    def _model(self) -> LlmAuthor:
+    @property
+    def before(self) -> int:
+        """The number of templates that are asked for before the search; further ones are asked for during it."""
+        recorded = 0 if self.job.author == "manual" else self.recording.head.before
+        return min(TEMPLATES, max(1, self.job.author_calls // 3)) if recorded is None else recorded
+
+    @cached_property
+    def model(self) -> LlmAuthor:
+        """The language model, or a recording of one. Raises UsageError if the environment sets no usable endpoint."""
         job, operator, platform = self.job, self.operator, self.target.platform
         brief = prompt.brief(operator, platform, job.dtypes, job.shapes)
         return rounds.of_job(job, brief, self.work)
 
+    @property
+    def recording(self) -> RecordedTransport:
+        assert self.model.recording is not None
+        return self.model.recording
 
-def reviser(job: Job, operator: Operator, target: Target) -> Revise | None:
-    """A function that adds templates during a search, from the results of trials; None: no author does so yet."""
-    return None
+
+def own(operator: Operator, withheld: Sequence[str]) -> tuple[KernelTemplate, ...]:
+    """The operator's templates without those withheld. Raises UsageError for an unknown name, or if none is left."""
+    found = offline.templates(operator.folder, operator.name, operator.added)
+    names = [template.name for template in found]
+    for name in withheld:
+        if name not in names:
+            raise unknown_name(f"template of {operator.name}", name, names)
+    if {*names} == {*withheld}:
+        raise UsageError(f"--withhold leaves no template of {operator.name}", hint=f"keep one of {', '.join(names)}")
+    return tuple(template for template in found if template.name not in withheld)
+
+
+def recorded_seed(job: Job) -> Seed | None:
+    """The seed of verification in the transcript to replay; None if it has none, or the user names one."""
+    if job.author != "replay" or job.secret is not None:
+        return None
+    recorded = RecordedTransport(rounds.transcript(job) or job.out / "work" / "llm", None).head.verification
+    return Seed.parse(recorded) if recorded else None
+
+
+def reviser(author: JobAuthor, journal: Journal, remarks: Remarks) -> Revise | None:
+    """A function that adds templates during a search, from the results of trials; None if the author does not."""
+    job, target = author.job, author.target
+    if job.author == offline.AUTHOR:
+        return None
+    try:
+        model = author.model
+    except UsageError:  # a resumed run needs no endpoint for what it has
+        return None
+    dtype = job.dtypes[0]
+    bound = Roof(target).bound(dtype, target.vlens)
+    standing = Standings(job, author.operator, target, author.seed, author.work, author.texts, dtype, bound)
+    plan = AskingPlan(dtype, bound, author.before, job.author_calls - author.before)
+
+    def note(answer: Round) -> None:
+        _note(journal, answer)
+        remarks.now.append(described(answer))
+
+    def note_question(number: int, trials: int) -> None:
+        _note_once(journal, _QUESTION, {"number": number, "trials": trials})
+
+    asked = ManualTransport(author.work / "llm") if job.author == "manual" else None
+    known = _noted(journal)
+    return Reviser(
+        model, author.recording, author.judge, standing, plan, known, note, note_question, remarks, manual=asked
+    )
+
+
+def described(answer: Round) -> str:
+    """A line for the user."""
+    template, outcome = answer.template, answer.outcome
+    name = template.name if template else f"answer {answer.number}"
+    if outcome.ok and template is not None:
+        return f"{name}: accepted; {template.strategy.strip()}"
+    return f"{name}{' (repaired)' if answer.repair else ''}: rejected: {outcome.kind.value}: {outcome.message[:200]}"
+
+
+def _note(journal: Journal, answer: Round) -> None:
+    name = answer.template.name if answer.template else f"answer {answer.number}"
+    kind, message = answer.outcome.kind.value, answer.outcome.message
+    fields = {"number": answer.number, "name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]}
+    _note_once(journal, _NOTE, fields)
+
+
+def _note_once(journal: Journal, name: str, fields: dict[str, object]) -> None:
+    """A resumed run gets to the same facts again."""
+    if (name, fields) not in journal.history.notes:
+        journal.note(name, fields)
+
+
+def _noted(journal: Journal) -> Mapping[tuple[int, int], Outcome]:
+    """(number, repair) -> outcome of an answer in an earlier process."""
+    notes = [data for name, data in journal.history.notes if name == _NOTE and isinstance(data, dict)]
+    known = [data for data in notes if {"number", "repair", "kind"} <= data.keys() and data["kind"] in list(Kind)]
+    return {
+        (data["number"], data["repair"]): Outcome(Kind(data["kind"]), "author", str(data.get("message", "")))
+        for data in known
+    }
 
 
 def _of_authors(journal: Journal) -> list[KernelTemplate]:

@@ -38,7 +38,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
     """
     job, target, stop = whole.job, whole.target, whole.stop
     if target.simulated:
-        simulated = (f"the {target.name} runner simulates costs: nothing is built",)
+        simulated = (f"the {target.name} runner simulates costs: nothing is built", *whole.remarks.at_end)
         yield Done(job.out, None, None, simulated, early=interrupted)
         return
     stop.goes_on(f"stopping: {packaged(stop)}")
@@ -65,6 +65,7 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
     finally:
         publish.discard(staged)
     notes = ("stopped early with the best kernels so far; run the same command again to resume",) if early else ()
+    notes = (*notes, *whole.remarks.at_end)
     yield Done(job.out, job.out / staged.product.library, compared, notes, early)
 
 

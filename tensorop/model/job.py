@@ -61,13 +61,33 @@ class Job:
     author: str = _option(
         "offline",
         "Choose who writes the micro-kernels. offline: use the shipped ones. llm: ask a language model too (set "
-        "TENSOROP_LLM_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL). replay: use the recorded answers of a model.",
-        example="llm", group="Language model", choices=("offline", "llm", "replay"),
+        "TENSOROP_LLM_MODEL, and OPENAI_API_KEY or OPENAI_BASE_URL). manual: write each question to a file in "
+        "OUT/work/llm/prompts and take the answer from OUT/work/llm/replies. replay: use recorded answers.",
+        example="llm", group="Language model", choices=("offline", "llm", "manual", "replay"),
+    )
+    transcript: Path | None = _option(  # noqa: RUF009 - it is a field
+        None, "Take the recorded answers from this folder: a transcript, or a run that has one.", "DIR",
+        example="build/mine", group="Language model", must_be="folder", shown="OUT/work/llm",
+    )
+    withhold: tuple[str, ...] = _option(
+        (), "Do without these shipped templates: not in the search, its warm start or a prompt.", "NAME,...",
+        example="lanes", group="Language model",
     )
     author_timeout_s: float = _option(
-        600.0,
-        "Wait at most this long for one answer of the model, and three times as long for all answers of a job.",
-        "TIME", example="90s", group="Language model", shown="10m",
+        600.0, "Wait at most this long for one answer of the model.", "TIME", example="90s", group="Language model",
+        shown="10m",
+    )
+    author_time_s: float | None = _option(
+        None, "Wait at most this long for all answers of a job.", "TIME", example="1h", group="Language model",
+        shown="three times --author-timeout",
+    )
+    author_calls: int = _option(
+        12, "Ask the model at most N times, repairs included.", "N", example="6", group="Language model", least=1,
+        most=10_000,
+    )
+    author_tokens: int = _option(
+        200_000, "Stop asking when the model has read and written N tokens, as its endpoint counts them.", "N",
+        example="50000", group="Language model", least=1, most=10**12,
     )
     jobs: int = _option(2, "Run up to N builds in parallel.", "N", example="4", group="Search", least=1, most=256)
     workers: str = _option(
@@ -147,9 +167,10 @@ class Job:
         budget = self.budget_s
         if isinstance(budget, bool) or not (budget is None or (isinstance(budget, numbers.Real) and 0 < budget < 1e18)):
             raise UsageError(f"--budget must be a positive time; got {budget!r} seconds", hint="e.g. --budget 2m")
-        if not isinstance(self.author_timeout_s, numbers.Real) or not 0 < self.author_timeout_s <= _DAY_S:
-            what = f"--author-timeout must be a positive time of at most a day; got {self.author_timeout_s!r} seconds"
-            raise UsageError(what, hint="e.g. --author-timeout 5m")
+        for name, value in (("timeout", self.author_timeout_s), ("time", self.author_time_s)):
+            if value is not None and not (isinstance(value, numbers.Real) and 0 < value <= _DAY_S):
+                what = f"--author-{name} must be a positive time of at most a day; got {value!r} seconds"
+                raise UsageError(what, hint=f"e.g. --author-{name} 5m")
 
     @staticmethod
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:

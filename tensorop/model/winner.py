@@ -101,6 +101,7 @@ class VariantRecord(TypedDict):
     template: str  # name of its template
     author: str  # `offline`: shipped; `plugin`: your own; otherwise a model's name
     digest: str  # digest of the template
+    parent: NotRequired[str]  # digest of the template that it was made from
     strategy: str  # the template's idea, in one sentence
     reads: dict[str, str]  # how each operand is read: packed or in place
     point: dict[str, int | str]  # value of every tunable

@@ -114,6 +114,8 @@ def _variant(winners: Winners, number: int, texts: Mapping[Written, str]) -> Var
         "point": dict(variant.point),
         "text": texts[winners.dtype, number, 0],
     }
+    if template.parent:
+        record["parent"] = template.parent
     if variant.specialisations:
         ids = {v: text for (dtype, n, v), text in texts.items() if (dtype, n) == (winners.dtype, number)}
         record["specialisations"] = list(variant.specialisations)

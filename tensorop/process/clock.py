@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tensorop.model.budget import Budget
 
@@ -20,6 +21,21 @@ class Clock:
     def elapsed(self) -> float:
         """Seconds spent, including earlier runs."""
         return time.monotonic() - self._began
+
+    def pause(self, seconds: float) -> None:
+        """Leaves the last seconds out: nothing was tried in them."""
+        self._began += seconds
+
+    def extend(self, trials: int) -> None:
+        """Allows so many more trials than have ended, if that is more than the budget has."""
+        if self._budget.trials is not None:
+            self._budget = replace(self._budget, trials=max(self._budget.trials, self.trials + trials))
+
+    @property
+    def spent(self) -> float:
+        """The part of the budget that is spent, from 0 to 1."""
+        seconds, trials = self._budget.seconds, self._budget.trials
+        return min(1.0, max(self.elapsed / seconds if seconds else 0.0, self.trials / trials if trials else 0.0))
 
     @property
     def out_of_time(self) -> bool:

@@ -88,6 +88,7 @@ class TemplateUse:
 
     name: str
     author: str
+    parent: str  # name of the template that it was made from; empty: none
     strategy: str
     tunables: Mapping[str, Sequence[int | str]]
     trials: int
@@ -178,6 +179,7 @@ def failures(ended: Sequence[Finished]) -> list[Failures]:
 
 def templates(history: History, ended: Sequence[Finished]) -> list[TemplateUse]:
     out = []
+    names = {digest: template.name for digest, template in history.templates.items()}
     for template in history.templates.values():
         mine = [f for f in ended if f.trial.stage is Stage.MICRO and f.trial.variant.template.digest == template.digest]
         costs: dict[str, list[float]] = {}
@@ -188,6 +190,7 @@ def templates(history: History, ended: Sequence[Finished]) -> list[TemplateUse]:
             TemplateUse(
                 name=template.name,
                 author=template.author,
+                parent=names.get(template.parent, template.parent),
                 strategy=template.strategy.strip(),
                 tunables={name: list(values) for name, values in template.tunables.items()},
                 trials=len(mine),

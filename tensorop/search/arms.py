@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -31,9 +31,19 @@ LEAST_S = 10.0  # shortest time limit; a busy machine, or the one trial that bui
 TURNS = 3  # of which the cost model has one, the tuner the others
 STRIKES = 2  # timeouts after which a template gets no further trials
 
-# Writes further templates: (dtype, trials so far in their order) -> the templates that are ready. They have passed the
-# gates; `parent` names the template that each was made from.
-Revise = Callable[[str, Sequence[Finished]], Sequence[KernelTemplate]]
+
+# Writes further templates during a search: (dtype, trials so far in their order, part of the budget that is spent) ->
+# those that are ready. They have passed the gates; `parent` names the one that each was made from. It may wait for its
+# author: the search's clock stands still. At 1.0 the search ends if nothing is returned.
+Revise = Callable[[str, Sequence[Finished], float], Sequence[KernelTemplate]]
+
+
+@dataclass
+class Remarks:
+    """An author's lines for the user."""
+
+    now: list[str] = field(default_factory=list)  # those that are not shown yet
+    at_end: list[str] = field(default_factory=list)  # what is open when the job ends
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,11 @@ class FixedArms:
     def __init__(self, arms: Sequence[Arm]) -> None:
         self._arms = arms
 
-    def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
+    def more(self, ended: Sequence[Finished], spent: float | None = None) -> Sequence[Arm]:
         """Arms to add now; called before the first trial and before each further request for trials.
 
-        ended: trials so far, in their order; live: False while trials of earlier processes are replayed
+        ended: trials so far, in their order
+        spent: part of the budget; None while trials of earlier processes are replayed
         """
         found, self._arms = self._arms, ()
         return found
@@ -86,17 +97,29 @@ class GrowingArms(FixedArms):
         self._journal, self._group, self._arm, self._revise = journal, group, arm, revise
         self._known = {one.kernel.template.digest for one in arms}
 
-    def more(self, ended: Sequence[Finished], live: bool) -> Sequence[Arm]:
+    def more(self, ended: Sequence[Finished], spent: float | None = None) -> Sequence[Arm]:
         noted = self._journal.history.joined(self._group)
         waiting = [(template, after) for template, after in noted if template.digest not in self._known]
         templates = [template for template, after in waiting if after <= len(ended)]
-        if live and self._revise and not waiting:
-            known = self._known | self._journal.history.templates.keys()
-            templates = [template for template in self._revise(self._group[1], ended) if template.digest not in known]
-            for template in templates:
-                self._journal.template(template, (self._group, len(ended)))
+        if spent is not None and not waiting:
+            templates = self._written(ended, spent)
         self._known |= {template.digest for template in templates}
-        return [*super().more(ended, live), *(arm for arm in map(self._arm, templates) if arm is not None)]
+        return [*super().more(ended), *(arm for arm in map(self._arm, templates) if arm is not None)]
+
+    def _written(self, ended: Sequence[Finished], spent: float) -> list[KernelTemplate]:
+        """The author's next templates. It may begin with those that an earlier process had."""
+        known = self._known | self._journal.history.templates.keys()
+        again: set[str] = set()
+        while self._revise and (templates := self._revise(self._group[1], ended, spent)):
+            if fresh := [template for template in templates if template.digest not in known]:
+                for template in fresh:
+                    self._journal.template(template, (self._group, len(ended)))
+                return fresh
+            digests = {template.digest for template in templates}
+            if digests <= again:
+                break
+            again |= digests
+        return []
 
 
 @dataclass

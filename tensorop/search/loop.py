@@ -7,6 +7,7 @@ added between batches.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -231,22 +232,30 @@ class _Run:
 
     def _replay(self) -> Iterator[Event]:
         """Gives the tuners the journal's trials in order, except those of other builds or settings."""
-        self._join(live=False)
+        self._join()
         for finished in self.history.ended(self.group):
             if self._is_ours(finished.trial):
                 yield self._learn(finished, replayed=True)
                 yield from self._heed_time(finished)
-                self._join(live=False)
+                self._join()
         unfinished = (begun.trial for begun in self.history.unfinished(self.group))
         self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
 
-    def _join(self, live: bool) -> None:
-        """Adds the arms that are ready."""
-        for arm in self.what.arms.more(self.ended, live):
+    def _join(self, spent: float | None = None) -> Sequence[Arm]:
+        """Adds the arms that are ready. Time that their author takes is not the search's.
+
+        One that comes late gets its least number of trials even beyond the budget. spent: as in `FixedArms.more`
+        """
+        began, late = time.monotonic(), bool(self.arms)
+        found = self.what.arms.more(self.ended, spent)
+        self.clock.pause(time.monotonic() - began)
+        self.clock.extend(sum(arm.least for arm in found) if late else 0)
+        for arm in found:
             name, make = arm.kernel.id, self.what.make_tuner
             tuner = make(arm.space, len(self.arms)) if make else None
             self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first, self._expected(arm))
             self.bandit.add(name, len(arm.first) or FLOOR, arm.least)
+        return found
 
     def _expected(self, arm: Arm) -> Callable[[Collection[Point]], Point | None] | None:
         if (found := self.what.expectation) is None:
@@ -254,6 +263,14 @@ class _Run:
         return lambda seen: found.best(arm.kernel, arm.space, self.ended, seen)
 
     def _trials(self) -> Generator[Event, None, EndReason]:
+        """Batches until the budget is spent and no arm is to come."""
+        while True:
+            reason = yield from self._batches()
+            over = reason in (EndReason.BUDGET, EndReason.EXHAUSTED) and not self.what.stopped()
+            if not over or not self._join(1.0):
+                return reason
+
+    def _batches(self) -> Generator[Event, None, EndReason]:
         while self._goes_on():
             if self.what.stopped():
                 return EndReason.INTERRUPTED
@@ -261,7 +278,7 @@ class _Run:
             wanted = min(batch_size, self.clock.trials_left or batch_size)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
-                self._join(live=True)
+                self._join(self.clock.spent)
                 batch = yield from self._ask(wanted)
             if not batch:
                 return EndReason.EXHAUSTED if self._goes_on() else EndReason.BUDGET

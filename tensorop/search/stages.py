@@ -13,7 +13,7 @@ from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.trial import Stage
 from tensorop.render import instantiate
-from tensorop.search.arms import FACTOR, Arm
+from tensorop.search.arms import FACTOR, FLOOR, Arm
 from tensorop.search.task import Pass, Plan, Task
 from tensorop.space import problems, seeds
 from tensorop.trial import race, selection
@@ -27,7 +27,7 @@ def micro(task: Task) -> Plan:
     """Plans micro-kernels alone, on packed operands: one arm for each template, also for later ones."""
     arms = (_template_arm(task, template) for template in task.known_templates)
     found = [arm for arm in arms if arm is not None]
-    return Plan(found, (), task.budget(Stage.MICRO), joining=lambda template: _template_arm(task, template))
+    return Plan(found, (), task.budget(Stage.MICRO), joining=lambda template: _late_arm(task, template))
 
 
 def _template_arm(task: Task, template: KernelTemplate) -> Arm | None:
@@ -44,6 +44,12 @@ def _template_arm(task: Task, template: KernelTemplate) -> Arm | None:
     due = seeds.named(task.sure, template, space) or seeds.unlike(hints, template, space)
     first = list(dict.fromkeys([*due, *seeds.named(hints, template, space)]))
     return Arm(Kernel(template, task.dtype), space, first, max(1, len(due)))
+
+
+def _late_arm(task: Task, template: KernelTemplate) -> Arm | None:
+    """The arm of a template that comes late; the budget may be spent by then."""
+    arm = _template_arm(task, template)
+    return arm and replace(arm, least=max(FLOOR, arm.least))
 
 
 def blocking(task: Task) -> Plan:

@@ -24,7 +24,7 @@ from tensorop.model.winner import StartPoint, WarmStart, Winners
 from tensorop.process.stopping import StopRequest
 from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
-from tensorop.search.arms import Arm, Revise
+from tensorop.search.arms import Arm, Remarks, Revise
 from tensorop.space import problems, seeds
 from tensorop.store.journal import Journal
 from tensorop.target import Target
@@ -96,6 +96,7 @@ class JobContext:
     stop: StopRequest = field(default_factory=StopRequest)
     texts: Texts = field(default_factory=Texts)  # C of the job's kernels
     revise: Revise | None = None  # may write further templates during the search
+    remarks: Remarks = field(default_factory=Remarks)
     warm: Mapping[str, WarmStart] = field(default_factory=dict)  # dtype -> winners of earlier searches
     crew: Crew | None = None  # runs the trials; None: this process does
     answers: Answers | None = None  # to the job's measured calls; None: parts of the job compute their own

@@ -47,3 +47,8 @@ def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, .
 def spread(space: Space, count: int) -> list[int]:
     """Numbers of `count` points, evenly over the space; fewer in a smaller space."""
     return sorted({space.size * i // count for i in range(count)})
+
+
+def evenly(of: int, count: int) -> list[int]:
+    """At most `count` numbers from 0 to `of` - 1, evenly and with both ends."""
+    return sorted({round(i * (of - 1) / max(1, count - 1)) for i in range(count)}) if of else []

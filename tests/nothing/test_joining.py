@@ -35,7 +35,7 @@ class Author:
     def __init__(self) -> None:
         self.told: list[tuple[str, list[float | None]]] = []
 
-    def __call__(self, dtype: str, ended: Sequence[Finished]) -> list[KernelTemplate]:
+    def __call__(self, dtype: str, ended: Sequence[Finished], spent: float) -> list[KernelTemplate]:
         self.told.append((dtype, [finished.score.cost for finished in ended]))
         if dtype != "f32" or len(ended) < AFTER:
             return []

@@ -139,7 +139,7 @@ def test_the_command_prints_what_would_be_sent(tmp_path: Path) -> None:
         (("gemm", "--platform", "nowhere"), "unknown platform 'nowhere'"),
         (("nothing",), "unknown operator 'nothing'"),
         (("conv2d",), "needs prompts of the operator"),
-        (("gemm", "--platform", "avx2", "--round", "2"), "--round 2: there is only the first round"),
+        (("gemm", "--platform", "avx2", "--round", "2"), "--round 2: later questions say what a search has measured"),
         (("gemm", "--platform", "avx2", "--round", "0"), "--round"),
     ],
 )

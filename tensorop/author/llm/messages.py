@@ -71,6 +71,7 @@ class Failure:
     outcome: Outcome
     final: bool = False
     seconds: float = 0.0
+    pending: bool = False  # the answer may come in another process
 
 
 @dataclass(frozen=True)

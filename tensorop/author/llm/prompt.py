@@ -23,6 +23,7 @@ from tensorop.author.llm import machine
 from tensorop.author.llm.messages import Message
 from tensorop.errors import SpecError, UsageError
 from tensorop.model import expression
+from tensorop.model.hot_loop import HotLoop
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Value
@@ -103,6 +104,54 @@ class Lessons:
 
     strategies: tuple[str, ...] = ()  # of templates that passed
     failures: tuple[str, ...] = ()  # newest last
+
+
+@dataclass(frozen=True)
+class MeasuredTemplate:
+    """A template of the search with the costs of its best configuration."""
+
+    name: str
+    by: str  # `you`, or `tensorop`
+    parent: str  # name of the template that it was made from; empty: none
+    cost: float  # alone
+    shapes: Mapping[str, float]  # shape -> cost of whole problems with usual block sizes; empty: not measured
+    strategy: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a search has measured so far of one dtype: the facts of the question for a better template."""
+
+    dtype: str
+    trials: int
+    unit: str  # of costs, as text
+    bound: float | None  # no kernel costs less; None if unknown
+    templates: tuple[MeasuredTemplate, ...]  # the cheapest first
+    name: str  # of the model's best template, then its text, configuration and cost
+    text: str
+    point: str
+    cost: float
+    low: float  # the cost under the kindest assumed constants, or the lower quartile of a clock
+    high: float
+    loop: HotLoop | None  # None on a clock
+    counters: Mapping[str, float]  # name -> number in one call
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """The shapes of whole problems that were measured."""
+        return tuple(dict.fromkeys(shape for one in self.templates for shape in one.shapes))
+
+    def shared(self, group: str) -> dict[str, float]:
+        """The counters of a group, e.g. `stalls`, the largest first."""
+        found = {name.partition(".")[2]: count for name, count in self.counters.items() if name.startswith(f"{group}.")}
+        return dict(sorted(((name, count) for name, count in found.items() if count), key=lambda one: -one[1]))
+
+
+def improvement(brief: AnyBrief, standing: Standing, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
+    """The question for a better template than the model's best. limit: tokens, by `tokens`"""
+    recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
+    asked = Message("user", _fill(brief, "improve.md.j2", told=recent, standing=standing))
+    return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
 
 
 def opening(brief: AnyBrief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:

@@ -7,21 +7,26 @@ no repair by the model.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from tensorop import settings
 from tensorop.author.llm import prompt, reading
+from tensorop.author.llm.manual import ManualTransport
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
-from tensorop.author.llm.prompt import AnyBrief, Lessons, repeatable
+from tensorop.author.llm.prompt import AnyBrief, Lessons, Standing, repeatable
 from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
+from tensorop.errors import UsageError
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 from tensorop.settings import Settings
 
+MANUAL = "manual"  # the model's name in transcripts of --author manual
 NAME = "llm"  # of the author; its templates are llm-1, llm-2, ...
 REPAIRS = 1
 _NOT_ITS_FAULT = frozenset({Kind.OK, Kind.LOST, Kind.NOISY})
@@ -40,7 +45,9 @@ class Round:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
+    """What came back, and what it was asked by."""
+
     asked: tuple[Message, ...]
     text: str | None  # None: the endpoint gave no answer
     template: KernelTemplate | None
@@ -59,35 +66,70 @@ class LlmAuthor:
     seed: int = 0
     seconds: float = 600.0  # for one answer
     tokens: int = prompt.MAX_TOKENS  # of a question for a new template
+    recording: RecordedTransport | None = None  # of the transport's calls
     _lessons: Lessons = field(default_factory=Lessons, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
         """Up to `count` templates, each with its repairs; ends early if further requests are useless."""
         for number in range(1, count + 1):
-            answer = self._ask(prompt.opening(self.brief, self._lessons, self.tokens), number)
-            for repair in range(REPAIRS + 1):
-                outcome = answer.outcome or self._judged(answer.template, judge)
+            question: tuple[Message, ...] | None = self.asking(None)
+            for repair in itertools.count():
+                if question is None:
+                    break
+                answer = self.ask(self.request(question, number))
+                outcome = self.judged(answer, judge)
                 yield Round(number, repair, answer.template, outcome)
-                self._learn(answer.template, outcome)
                 if answer.final:
                     return
-                if answer.text is None or outcome.kind in _NOT_ITS_FAULT or repair == REPAIRS:
-                    break
-                answer = self._ask(prompt.repair(self.brief, answer.asked, answer.text, repeatable(outcome)), number)
+                question = self.repairing(answer, outcome)
 
-    def _ask(self, messages: tuple[Message, ...], number: int) -> _Answer:
-        request = Request(self.model, messages, seed=self.seed + number)
+    def asking(self, standing: Standing | None) -> tuple[Message, ...]:
+        """The question for a better template than the model's best; without one, for a new template."""
+        if standing is None:
+            return prompt.opening(self.brief, self._lessons, self.tokens)
+        return prompt.improvement(self.brief, standing, self._lessons, self.tokens)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether a template of this process passed."""
+        return bool(self._lessons.strategies)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the run's limits allow no further call."""
+        return isinstance(self.transport, LimitedTransport) and bool(self.transport.exhausted)
+
+    def repairing(self, answer: Answer, outcome: Outcome) -> tuple[Message, ...] | None:
+        """The question for a repair; None if the outcome is not the model's fault, or no repair is left."""
+        repairs = sum(message.role == "assistant" for message in answer.asked)
+        if answer.final or answer.text is None or outcome.kind in _NOT_ITS_FAULT or repairs >= REPAIRS:
+            return None
+        return prompt.repair(self.brief, answer.asked, answer.text, repeatable(outcome))
+
+    def request(self, messages: tuple[Message, ...], number: int, trials: int = 0) -> Request:
+        """The request for a template or its repair. trials: of the search that are done"""
+        return Request(self.model, messages, seed=self.seed + number, trials=trials)
+
+    def ask(self, request: Request, current: str = "") -> Answer:
+        """An answer, however it failed. current: the text that its edits are of"""
         answer = self.transport.complete(request, self.seconds)
         if isinstance(answer, Failure):
-            return _Answer(messages, None, None, answer.outcome, answer.final)
-        found = barrier.guarded("author", self._read, answer.text, number)
+            return Answer(request.messages, None, None, answer.outcome, answer.final)
+        found = barrier.guarded("author", self._read, answer.text, request.seed - self.seed, current)
         if isinstance(found, Outcome):
-            return _Answer(messages, answer.text, None, found)
-        return _Answer(messages, answer.text, found, None)
+            return Answer(request.messages, answer.text, None, found)
+        return Answer(request.messages, answer.text, found, None)
 
-    def _read(self, answer: str, number: int) -> KernelTemplate:
-        return reading.template(answer, operator=self.brief.operator.name, name=f"{NAME}-{number}", author=NAME)
+    def _read(self, answer: str, number: int, current: str) -> KernelTemplate:
+        name, operator = f"{NAME}-{number}", self.brief.operator.name
+        return reading.template(answer, operator=operator, name=name, author=NAME, current=current)
+
+    def judged(self, answer: Answer, judge: Judge) -> Outcome:
+        """The outcome of an answer; the next question knows it."""
+        outcome = answer.outcome or self._judged(answer.template, judge)
+        self._learn(answer.template, outcome)
+        return outcome
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
         assert template is not None
@@ -113,28 +155,68 @@ def live(brief: AnyBrief, settings: Settings, work: Path, limits: AuthorLimits, 
     from tensorop.author.llm.transport import Http, endpoint  # here, since the client's import is slow
 
     where = endpoint(settings)
-    transport = LimitedTransport(RecordedTransport(work / "llm", Http(where)), limits)
+    recording = RecordedTransport(work / "llm", Http(where))
     most = prompt.token_limit(settings)
-    return LlmAuthor(brief, transport, where.model, seed=seed, seconds=limits.call_seconds, tokens=most)
+    return LlmAuthor(
+        brief,
+        LimitedTransport(recording, limits),
+        where.model,
+        seed=seed,
+        seconds=limits.call_seconds,
+        tokens=most,
+        recording=recording,
+    )
 
 
-def replay(brief: AnyBrief, recording: Path, model: str, *, seed: int = 0) -> LlmAuthor:
-    """An author over a recording; raises JobError at a request that was not recorded."""
-    return LlmAuthor(brief, RecordedTransport(recording, None), model, seed=seed)
+def manual(brief: AnyBrief, settings: Settings, work: Path, calls: int, seed: int = 0) -> LlmAuthor:
+    """An author whose answers are files of the user in `work`/llm."""
+    recording = RecordedTransport(work / "llm", ManualTransport(work / "llm"))
+    transport = LimitedTransport(recording, AuthorLimits(calls, seconds=math.inf, call_seconds=math.inf))
+    most = prompt.token_limit(settings)
+    return LlmAuthor(brief, transport, MANUAL, seed=seed, tokens=most, recording=recording)
+
+
+def replay(brief: AnyBrief, recording: Path, model: str = "", *, seed: int = 0) -> LlmAuthor:
+    """An author over a recording; raises JobError at a request that was not recorded.
+
+    model, seed: for recordings that do not name theirs
+    """
+    recorded = RecordedTransport(recording, None)
+    model = recorded.head.model or next((one.model for one in recorded.requests), model)
+    seed = recorded.head.seed if recorded.head.model else seed
+    return LlmAuthor(brief, recorded, model, seed=seed, recording=recorded)
 
 
 def of_job(job: Job, brief: AnyBrief, work: Path) -> LlmAuthor:
     """The author that a job names; its calls are below `work`. Raises UsageError as `live`."""
     environment = _environment(job)
-    if job.author == "replay":
-        return replay(brief, work / "llm", environment.llm_model or "recorded", seed=job.seed)
-    limits = AuthorLimits(seconds=3 * job.author_timeout_s, call_seconds=job.author_timeout_s)
-    return live(brief, environment, work, limits, seed=job.seed)
+    match job.author:
+        case "replay":
+            return replay(brief, transcript(job) or work / "llm", environment.llm_model or "recorded", seed=job.seed)
+        case "manual":
+            return manual(brief, environment, work, job.author_calls, job.seed)
+    return live(brief, environment, work, limits(job), seed=job.seed)
+
+
+def limits(job: Job) -> AuthorLimits:
+    """The limits that a job sets."""
+    seconds = 3 * job.author_timeout_s if job.author_time_s is None else job.author_time_s
+    return AuthorLimits(job.author_calls, job.author_tokens, seconds, job.author_timeout_s)
+
+
+def transcript(job: Job) -> Path | None:
+    """The folder of the transcript that the user names: that folder, or a run's."""
+    if job.transcript is None:
+        return None
+    of_run = job.transcript / "work" / "llm"
+    return of_run if of_run.is_dir() else job.transcript
 
 
 def require(job: Job) -> None:
-    """Raises UsageError if the job's author cannot be asked: without a model, or a valid endpoint."""
-    if job.author == "replay":
+    """Raises UsageError if the job's author cannot be asked: without a model, a valid endpoint, or the transcript."""
+    if job.author == "replay" and (folder := transcript(job)) and not RecordedTransport(folder, None).requests:
+        raise UsageError(f"{folder} contains no transcript", hint="name a folder with files 001.json, 002.json, ...")
+    if job.author != "llm":
         return  # needs no endpoint
     from tensorop.author.llm.transport import endpoint  # here, since the client's import is slow
 

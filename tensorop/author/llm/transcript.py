@@ -1,10 +1,12 @@
 """Transports around another transport: limits of a run, and a recording that answers repeated calls.
 
-Each call is one JSON file without the key: `NNN.json`. A run that was killed gets the recorded answers when it starts
-again, at no cost. A recording from another machine is replayed in the same way. A reply is found by its place: the
-model, the seed, which grows with each template, the number of repairs, and the trials done. The words of the prompt do
-not count, so a recording outlives them. Files of earlier versions, `NNN-<digest>.json`, have no number of trials: it
-was 0.
+Each call is one JSON file without the key: `NNN.json`. It is written before the call, without an answer, and again
+after it. `transcript.json` says when answers joined a search. A run that was killed gets the recorded answers when it
+starts again, at no cost. A recording from another machine is replayed in the same way.
+
+A reply is found by its place: the model, the seed, which grows with each template, the number of repairs, and the
+trials done. The words of the prompt do not count, so a recording outlives them. Files of earlier versions,
+`NNN-<digest>.json`, have no number of trials: it was 0.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tensorop.author.llm.messages import Failure, Message, ModelReply, ReplyPlace, Request, Transport
 from tensorop.errors import JobError, SpecError
@@ -22,7 +25,10 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files, jsontext
 from tensorop.store import durable
 
+T = TypeVar("T")
+
 SCHEMA = 1
+HEAD = "transcript.json"
 _NAME = re.compile(r"([0-9]{1,9})(?:-.*)?\.json", re.DOTALL)
 _KINDS: dict[str, Any] = {
     "text": str, "model": str, "prompt_tokens": int, "completion_tokens": int, "seconds": int | float
@@ -39,9 +45,33 @@ class AuthorLimits:
     call_seconds: float = 600.0  # for one call with its retries
 
 
+@dataclass(frozen=True)
+class TranscriptHead:
+    """What a transcript says besides its calls."""
+
+    model: str = ""
+    seed: int = 0  # the job's; a question's seed is this plus the number of its template
+    verification: str = ""  # the seed of the operands of verified and measured calls; empty: unknown
+    before: int | None = None  # templates that were asked for before the search; None: unknown
+    # seed of a question during a search -> number of trials after which its answer joined
+    joined: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Call:
+    request: Request
+    answer: ModelReply | Failure | None  # None: it was in flight when its process ended
+    path: Path
+
+    @property
+    def failed(self) -> bool:
+        return isinstance(self.answer, Failure)
+
+
 @dataclass
 class LimitedTransport:
-    """A transport that fails a call if a limit is reached. Calls answered from a recording count too."""
+    """A transport that fails a call if a limit is reached. Calls of earlier processes count; recorded answers do not
+    count again."""
 
     transport: Transport
     limits: AuthorLimits
@@ -49,23 +79,38 @@ class LimitedTransport:
     tokens: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
-    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
+    def __post_init__(self) -> None:
+        if isinstance(self.transport, RecordedTransport):
+            for answer in self.transport.answers:
+                self._count(answer)
+
+    @property
+    def exhausted(self) -> str:
+        """The limit that is reached; empty if none is."""
         limits = self.limits
         spent = (
             (self.calls >= limits.calls, f"{limits.calls} calls"),
             (self.tokens >= limits.tokens, f"{limits.tokens} tokens"),
             (self.seconds >= limits.seconds, f"{limits.seconds:g} seconds"),
         )
-        for over, what in spent:
-            if over:
-                return Failure(Outcome(Kind.LOST, "author", f"the llm author's limit of {what} is reached"), final=True)
-        left = min(seconds, limits.call_seconds, limits.seconds - self.seconds)
+        return next((what for over, what in spent if over), "")
+
+    def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
+        if isinstance(self.transport, RecordedTransport) and self.transport.knows(request):
+            return self.transport.complete(request, seconds)
+        if what := self.exhausted:
+            return Failure(Outcome(Kind.LOST, "author", f"the llm author's limit of {what} is reached"), final=True)
+        left = min(seconds, self.limits.call_seconds, self.limits.seconds - self.seconds)
         answer = self.transport.complete(request, left)
+        if isinstance(answer, ModelReply) or not answer.pending:
+            self._count(answer)
+        return answer
+
+    def _count(self, answer: ModelReply | Failure) -> None:
         self.calls += 1
         self.seconds += answer.seconds
         if isinstance(answer, ModelReply):
             self.tokens += answer.prompt_tokens + answer.completion_tokens
-        return answer
 
 
 class RecordedTransport:
@@ -78,36 +123,105 @@ class RecordedTransport:
     def __init__(self, folder: Path, live: Transport | None) -> None:
         self._folder = folder
         self._live = live
-        self._replies, self._number = _load(folder)
+        self._calls, self._number = _load(folder)
+        self.head = _head(folder)
         self._asked: Counter[ReplyPlace] = Counter()
 
     def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
         place = request.place
-        known = self._replies.get(place, [])
-        nth = self._asked[place]
-        if nth < len(known):
+        if (known := self._recorded(request)) is not None:
             self._asked[place] += 1
-            return known[nth]
+            return known
         if self._live is None:
             raise JobError(
-                f"{self._folder} has no recorded answer number {nth + 1} to {place}",
+                f"{self._folder} has no recorded answer number {self._asked[place] + 1} to {place}",
                 hint="the model, the seed or an outcome differs from the recorded run; record again with --author llm",
             )
+        call = self._begun(request)
         answer = self._live.complete(request, seconds)
+        if isinstance(answer, Failure) and answer.pending:
+            self._calls.append(call)
+            return answer
         if isinstance(answer, ModelReply):
-            self._replies.setdefault(place, []).append(answer)
+            self._calls.append(replace(call, answer=answer))
             self._asked[place] += 1
-        self._write(request, answer)
+        self._write(call, answer)
         return answer
 
-    def _write(self, request: Request, answer: ModelReply | Failure) -> None:
+    @property
+    def replays(self) -> bool:
+        """Whether every answer must be recorded."""
+        return self._live is None
+
+    @property
+    def requests(self) -> list[Request]:
+        """All calls, in their order."""
+        return [one.request for one in self._calls]
+
+    @property
+    def answers(self) -> list[ModelReply | Failure]:
+        """What earlier calls got."""
+        return [one.answer for one in self._calls if one.answer is not None]
+
+    @property
+    def in_flight(self) -> list[Request]:
+        """Calls that had no answer when the process that made them ended."""
+        return [one.request for one in self._calls if one.answer is None]
+
+    def knows(self, request: Request) -> bool:
+        """Whether the answer is recorded."""
+        return self._recorded(request) is not None
+
+    def next_question(self, seed: int) -> Request | None:
+        """The first question of the next template after this seed that was answered or in flight; None if none was."""
+        usable = [one for one in self._calls if not one.failed and not (one.answer is None and self.replays)]
+        later = [one.request for one in usable if one.request.seed > seed]
+        return min((one for one in later if not one.place.repair), key=lambda one: one.seed, default=None)
+
+    def joined_after(self, seed: int) -> int | None:
+        """The number of trials after which the answer to the question with this seed joined the search."""
+        return self.head.joined.get(str(seed))
+
+    def join(self, seed: int, trials: int) -> None:
+        """Records that the answer joined the search after so many trials."""
+        self.begin(replace(self.head, joined={**self.head.joined, str(seed): trials}))
+
+    def begin(self, head: TranscriptHead) -> None:
+        """Records the facts of the run."""
+        self.head = head
+        self._put(self._folder / HEAD, {"schema": SCHEMA, **asdict(head)})
+
+    def _recorded(self, request: Request) -> ModelReply | None:
+        place = request.place
+        at_place = [call.answer for call in self._calls if call.request.place == place]
+        replies = [answer for answer in at_place if isinstance(answer, ModelReply)]
+        return replies[self._asked[place]] if self._asked[place] < len(replies) else None
+
+    def announce(self, request: Request) -> None:
+        """Records a question whose answer may come in another process."""
+        self._calls.append(self._begun(request))
+
+    def _begun(self, request: Request) -> _Call:
+        """Records a call before it is made; one that was in flight keeps its number."""
+        open_calls = (call for call in self._calls if call.answer is None)
+        again = next((call for call in open_calls if call.request.place == request.place), None)
+        if again is not None:
+            self._calls.remove(again)
+        call = _Call(request, None, again.path if again else self._folder / f"{self._number:03d}.json")
+        self._number += again is None
+        self._write(call, None)
+        return call
+
+    def _write(self, call: _Call, answer: ModelReply | Failure | None) -> None:
         record: dict[str, Any] = {
             "schema": SCHEMA,
-            "request": asdict(request),
+            "request": asdict(call.request),
             "reply": asdict(answer) if isinstance(answer, ModelReply) else None,
             "failure": asdict(answer) if isinstance(answer, Failure) else None,
         }
-        path = self._folder / f"{self._number:03d}.json"
+        self._put(call.path, record)
+
+    def _put(self, path: Path, record: dict[str, Any]) -> None:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             durable.replace(path, json.dumps(record, indent=1) + "\n")
@@ -116,34 +230,55 @@ class RecordedTransport:
                 f"{path} cannot be written: {error.strerror or error}",
                 hint="free disk space or make the folder writable, then run the same command again",
             ) from error
-        self._number += 1
 
 
-def _load(folder: Path) -> tuple[dict[ReplyPlace, list[ModelReply]], int]:
-    replies: dict[ReplyPlace, list[ModelReply]] = {}
+def _load(folder: Path) -> tuple[list[_Call], int]:
     numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
-    for path in sorted(numbers, key=lambda path: (numbers[path], path)):
-        try:
-            record = jsontext.loads(files.text(path, files.TEXT))
-            if record["schema"] != SCHEMA:
-                raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
-            if record["reply"] is not None:
-                replies.setdefault(_place(record["request"]), []).append(_reply(record["reply"]))
-        except (SpecError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise JobError(
-                f"{path} is not a valid recorded call: {str(error)[:300]}",
-                hint="remove the file; the model is then asked again",
-            ) from error
-    return replies, 1 + max(numbers.values(), default=0)
+    ordered = sorted(numbers, key=lambda path: (numbers[path], path))
+    return [_read(path, "recorded call", _call) for path in ordered], 1 + max(numbers.values(), default=0)
 
 
-def _place(record: dict[str, Any]) -> ReplyPlace:
-    """The place of a recorded request. Raises KeyError, ValueError or TypeError for a record that is none."""
+def _head(folder: Path) -> TranscriptHead:
+    path = folder / HEAD
+    return _read(path, "head of a transcript", _head_of) if path.exists() else TranscriptHead()
+
+
+def _read(path: Path, what: str, made: Callable[[Path, dict[str, Any]], T]) -> T:
+    try:
+        record = jsontext.loads(files.text(path, files.TEXT))
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
+        return made(path, record)
+    except (OSError, SpecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise JobError(
+            f"{path} is not a valid {what}: {str(error)[:300]}",
+            hint="use the version of tensorop that wrote it, or remove the file; the model is then asked again",
+        ) from error
+
+
+def _call(path: Path, record: dict[str, Any]) -> _Call:
+    answer: ModelReply | Failure | None = None if record["reply"] is None else _reply(record["reply"])
+    if answer is None and (failure := record.get("failure")) is not None:
+        answer = Failure(Outcome(Kind.LOST, "author"), seconds=float(failure.get("seconds", 0.0)))
+    return _Call(_request(record["request"]), answer, path)
+
+
+def _head_of(path: Path, record: dict[str, Any]) -> TranscriptHead:
+    head = TranscriptHead(**{name: value for name, value in record.items() if name != "schema"})
+    joined = all(type(after) is int for after in head.joined.values())
+    texts = isinstance(head.model, str) and isinstance(head.verification, str)
+    if not (texts and joined and type(head.seed) is int and type(head.before) in (int, type(None))):
+        raise ValueError("a value has a wrong type")
+    return head
+
+
+def _request(record: dict[str, Any]) -> Request:
+    """A recorded request. Raises KeyError, ValueError or TypeError for a record that is none."""
     messages = tuple(Message(**message) for message in record["messages"])
-    place = Request(record["model"], messages, seed=record["seed"], trials=record.get("trials", 0)).place
-    if not isinstance(place.model, str) or not type(place.seed) is type(place.trials) is int:
-        raise ValueError(f"request is of {place!s:.60}")
-    return place
+    request = Request(record["model"], messages, seed=record["seed"], trials=record.get("trials", 0))
+    if not isinstance(request.model, str) or not type(request.seed) is type(request.trials) is int:
+        raise ValueError(f"request is of {request.place!s:.60}")
+    return request
 
 
 def _reply(record: dict[str, Any]) -> ModelReply:

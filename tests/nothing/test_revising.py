@@ -1,0 +1,193 @@
+"""The loop of questions during a search, with simulated costs: killed, resumed, replayed; what is asked, and when."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tensorop.model.trial import Finished, Stage
+from tensorop.store import journal
+from tests.compiler.test_llm_author import GOOD, HEAD
+from tests.support import commands
+
+FIRST = HEAD.format(what="first") + GOOD
+EDIT = """<<<<<<< SEARCH
+  nr: [3]
+=======
+  nr: [6]
+>>>>>>> REPLACE
+"""
+VAIN = EDIT.replace("nr: [3]", "nr: [33]")
+WIDEST = HEAD.format(what="widest").replace("nr: [3]", "nr: [8]") + GOOD
+ANSWERS = (f"```\n{FIRST}```\n", EDIT, VAIN, "Sorry.", f"```\n{WIDEST}```\n")
+GROUP = (Stage.MICRO, "f32", 0)
+COMMAND = "gemm --dtype f32 --shapes 24x24x24 --jobs 1"
+NULL = ("--platform", "generic", "--runner", "null")
+TRIALS = (*NULL, "--trials", "60")
+
+
+class Model:
+    """A server that plays ANSWERS in turn."""
+
+    def __init__(self, server: HTTPServer) -> None:
+        self.asked: list[str] = []
+        self.before: Callable[[int], None] = lambda number: None  # called with the number of a question, from 1
+        server.expect_request("/v1/chat/completions").respond_with_handler(self._answer)
+
+    def _answer(self, request: Request) -> Response:
+        self.asked.append(json.loads(request.data)["messages"][-1]["content"])
+        self.before(len(self.asked))
+        message = {"role": "assistant", "content": ANSWERS[len(self.asked) - 1]}
+        body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        return Response(json.dumps(body), 200, None, "application/json")
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "TENSOROP_OFFLINE", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TENSOROP_LLM_MODEL", "m")
+    with HTTPServer(threaded=True) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url_for("/v1"))
+        yield Model(server)
+
+
+def started(out: Path, *more: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-m", "tensorop", *COMMAND.split(), "--out", str(out), *more]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def tried(history: journal.History) -> list[tuple[str, str, float | None]]:
+    ends = [end for end in history.replay() if isinstance(end, Finished)]
+    return [(end.trial.stage.value, str(end.trial.variant), end.score.cost) for end in ends]
+
+
+def noted(history: journal.History) -> list[tuple[str, int, str]]:
+    return [(data["name"], data["repair"], data["kind"]) for name, data in history.notes if name == "author"]
+
+
+WHOLE = [
+    ("llm-1", 0, "ok"), ("llm-2", 0, "ok"), ("answer 3", 0, "refused"), ("answer 3", 1, "refused"), ("llm-4", 0, "ok"),
+]  # fmt: skip
+LLM = ("--author", "llm", "--author-calls", str(len(ANSWERS)))
+
+
+def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -> None:
+    out, replayed = tmp_path / "out", tmp_path / "replayed"
+    run = started(out, *TRIALS, *LLM)
+    model.before = lambda number: run.send_signal(signal.SIGKILL) if number == 3 else None
+    run.communicate(timeout=120)
+    assert run.returncode == -signal.SIGKILL
+    first, better, lost = model.asked
+    assert "Write a new template" in first
+    assert "Your best template so far is `llm-1`" in better
+    assert "| outer | tensorop |" in better
+    assert "24x24x24" in better
+
+    model.asked.pop()  # the third question got no answer
+    model.before = lambda number: None
+    text, _ = started(out, *TRIALS, *LLM).communicate(timeout=120)
+    assert "a call was in flight when the last process ended: the first question with seed 3" in text
+    assert model.asked[2] == lost
+    assert len(model.asked) == len(ANSWERS)
+    assert "is not in the template" in model.asked[3]
+    assert "Recent answers failed" in model.asked[4]
+    history = journal.read(out)
+    assert noted(history) == WHOLE
+    (second, after), (last, _) = history.joined(GROUP)
+    assert (second.name, last.name) == ("llm-2", "llm-4")
+    assert "nr: [6]" not in second.text
+    assert second.tunables["nr"] == (6,)
+    assert second.parent == next(one.digest for one in history.templates.values() if one.name == "llm-1")
+    names = [end.trial.variant.template.name for end in history.ended(GROUP)]
+    assert names[after] == "llm-2"
+
+    printed = commands.tensorop("prompt", "gemm", "--platform", "generic", "--run", out, "--round", "2", cwd=tmp_path)
+    assert better.strip() in printed.stdout
+    words = ("prompt", "gemm", "--platform", "generic", "--run", out, "--round", "9")
+    assert "has 5 rounds" in commands.refused(*words, cwd=tmp_path)
+
+    (replayed / "work").mkdir(parents=True)
+    shutil.copytree(out / "work" / "llm", replayed / "work" / "llm")
+    text, _ = started(replayed, *TRIALS, "--author", "replay").communicate(timeout=120)
+    assert len(model.asked) == len(ANSWERS)
+    assert noted(journal.read(replayed)) == WHOLE, text
+    assert tried(journal.read(replayed)) == tried(history)
+
+
+def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model, tmp_path: Path) -> None:
+    model.before = lambda number: time.sleep(2.0)
+    began = time.monotonic()
+    text, _ = started(tmp_path, *NULL, *LLM, "--budget", "2s").communicate(timeout=120)
+    assert time.monotonic() - began > 2.0 * len(ANSWERS)
+    history = journal.read(tmp_path)
+    assert noted(history) == WHOLE, text
+    assert history.spent(GROUP) < 5.0
+
+
+def answer(folder: Path, number: int, text: str) -> None:
+    path = folder / "work" / "llm" / "replies" / f"{number:04d}.md"
+    path.write_text(text)
+    os.utime(path, (1e9, 1e9))  # it was written long ago
+
+
+def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
+    by_hand = (*TRIALS, "--author", "manual", "--withhold", "lanes")
+    out, prompts = tmp_path / "out", tmp_path / "out" / "work" / "llm" / "prompts"
+    text, _ = started(out, *by_hand).communicate(timeout=120)
+    assert f"{prompts / '0001.md'} waits for an answer" in text
+    assert "and run the same command again" in text.splitlines()[-1]
+    assert "Write a new template" in (prompts / "0001.md").read_text()
+    before = tried(journal.read(out))
+    assert before
+    text, _ = started(out, *by_hand).communicate(timeout=120)
+    assert [path.name for path in prompts.iterdir()] == ["0001.md"], text
+    assert tried(journal.read(out)) == before
+
+    answer(out, 1, ANSWERS[0])
+    text, _ = started(out, *by_hand).communicate(timeout=120)
+    assert "llm-1: accepted" in text
+    assert "Your best template so far is `llm-1`" in (prompts / "0002.md").read_text()
+    answer(out, 2, VAIN)
+    text, _ = started(out, *by_hand).communicate(timeout=120)
+    assert "is not in the template" in (prompts / "0003.md").read_text()
+    answer(out, 3, EDIT)
+    text, _ = started(out, *by_hand).communicate(timeout=120)
+    history = journal.read(out)
+    assert noted(history) == [("llm-1", 0, "ok"), ("answer 2", 0, "refused"), ("llm-2", 1, "ok")], text
+    assert {"llm-1", "llm-2"} <= {end.trial.variant.template.name for end in history.ended(GROUP)}
+    assert "lanes" not in {template.name for template in history.templates.values()}
+    assert not any("| lanes |" in path.read_text() for path in prompts.iterdir())
+
+    replay = (*TRIALS, "--author", "replay", "--withhold", "lanes", "--transcript", str(out))
+    text, _ = started(tmp_path / "replayed", *replay).communicate(timeout=120)
+    again = journal.read(tmp_path / "replayed")
+    assert noted(again) == noted(history), text
+    assert [one.text for one, _ in again.joined(GROUP)] == [one.text for one, _ in history.joined(GROUP)]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--withhold", "lane"), "unknown template of gemm 'lane'"),
+        (("--withhold", "dot,lanes,outer,stream"), "--withhold leaves no template"),
+        (("--author", "replay", "--transcript", "."), "contains no transcript"),
+        (("--transcript", "."), "--transcript has no effect without --author replay"),
+        (("--author-calls", "3"), "--author-calls has no effect without --author llm"),
+        (("--author", "llm", "--author-time", "30h"), "--author-time must be a positive time of at most a day"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(options: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
+    words = (*COMMAND.split(), *NULL, "--out", tmp_path / "out", *options)
+    assert sentence in commands.refused(*words, cwd=tmp_path)
