@@ -27,8 +27,8 @@ from tensorop.render import instantiate
 from tensorop.space import Space
 from tensorop.target import objective
 
-# Multiples of what multiplying a vector costs: medians of the coefficients that were fitted to gemm's blockings in ten
-# searches on AVX-512, on the model of SpacemiT K1 and on two x86 machines. Work that is not named counts nothing.
+# Multiples of what multiplying a vector costs: medians of the coefficients that were fitted to blockings in ten
+# searches, by the clocks of three machines and under a board model. Work that is not named counts nothing.
 TYPICAL = {
     "call": 90.0, "multiplies": 1.0, "loads": 0.8, "broadcasts": 0.1, "reads_apart": 0.4, "tiles": 15.0, "updates": 3.2,
     "copied": 4.0, "runs": 2.7, "transposed": 0.5, "gathered": 1.0, "blocks": 50.0, "waits_4": 2.5, "waits_8": 0.2,

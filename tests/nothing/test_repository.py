@@ -37,6 +37,7 @@ MAY_NAME = {
     "tensorop/kits/commands.py": {"gemm", "rvv"},
     "tensorop/cli/library_commands.py": {"gemm", "rvv"},
     "tensorop/cli/operator_command.py": {"avx2", "rvv"},
+    "tensorop/model/architecture.py": {"neon"},  # in the name of a compiler's header
     "tensorop/model/job.py": {"bayes"},
     "tensorop/tuning.py": {"gemm", "rvv"},
     "tensorop/api.py": {"gemm"},
