@@ -102,7 +102,7 @@ def _check_effect(job: Job, target: Target) -> None:
     """Raises UsageError if the user gave an option that has no effect here."""
     ignored = {name: f"for '{target.platform.name}': {why}" for name, why in target.ignores.items()}
     if job.author != "llm":
-        limits = ("author_timeout", "author_time", "author_calls", "author_tokens")
+        limits = ("author_timeout", "author_time", "author_calls", "author_tokens", "author_cost", "author_prices")
         ignored |= dict.fromkeys(limits, "without --author llm: no language model is asked")
     if job.author == "manual":
         del ignored["author_calls"]

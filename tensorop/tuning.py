@@ -53,6 +53,7 @@ _TAKES = {  # types of options that are wider than those of Job's fields
     "author_time": "str | float | None",
     "transcript": "str | Path | None",
     "withhold": "str | Sequence[str]",
+    "author_prices": "str | Path | None",
     "workers": "str | int",
     "seed": "int | str",
     "plugins": "str | Path | Sequence[str | Path]",
@@ -121,6 +122,8 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
     if not isinstance(out, str | PathLike):
         raise UsageError(f"out must be the path of a folder; got {out!r}", hint='e.g. out="build/mine"')
     values["out"] = Path(out)
+    if isinstance(values.get("author_prices"), str):
+        values["author_prices"] = Path(values["author_prices"])
     values |= {
         name: str(values[name]) for name in ("workers", "warm_start") if isinstance(values.get(name), int | Path)
     }

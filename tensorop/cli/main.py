@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from tensorop import __version__, subpackages
-from tensorop.cli import catalog_commands, library_commands, screen
+from tensorop.cli import author_commands, catalog_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
 from tensorop.errors import Stopped, TensoropError, unknown_name
@@ -73,6 +73,7 @@ def cli() -> None:
 for _module in (library_commands, *subpackages.offered("commands")):
     for _command in _module.COMMANDS:
         cli.add_command(_command)
+cli.add_command(author_commands.author)
 for _catalog in catalog_commands.CATALOGS:
     cli.add_command(catalog_commands.group_of(_catalog))
 

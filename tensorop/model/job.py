@@ -18,6 +18,14 @@ _BUILD = Path("build")
 _EXPECTED = {"str": "a text", "str | None": "a text, or None", "bool": "True or False"}
 
 
+def _amount(text: str) -> float:
+    """An amount of money. Raises ValueError."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"an amount must be a number; got {text!r}") from None
+
+
 def _option(default: Any, help: str, metavar: str = "", **more: Any) -> Any:
     default_ = None if more.get("late") else default
     return field(default=default, metadata={"option": Option(help, metavar, default=default_, **more)})
@@ -88,6 +96,14 @@ class Job:
     author_tokens: int = _option(
         200_000, "Stop asking when the model has read and written N tokens, as its endpoint counts them.", "N",
         example="50000", group="Language model", least=1, most=10**12,
+    )
+    author_cost: float | None = _option(
+        None, "Stop asking when the answers of a job have cost this much, in the currency of --author-prices.",
+        "AMOUNT", example="2.50", group="Language model", kind=_amount,
+    )
+    author_prices: Path | None = _option(  # noqa: RUF009 - it is a field
+        None, "Read the model's price from this file (docs/how-to/use-an-llm.md), and record what each answer costs.",
+        "FILE", example="prices.yaml", group="Language model", must_be="file",
     )
     jobs: int = _option(2, "Run up to N builds in parallel.", "N", example="4", group="Search", least=1, most=256)
     workers: str = _option(
@@ -167,6 +183,13 @@ class Job:
         budget = self.budget_s
         if isinstance(budget, bool) or not (budget is None or (isinstance(budget, numbers.Real) and 0 < budget < 1e18)):
             raise UsageError(f"--budget must be a positive time; got {budget!r} seconds", hint="e.g. --budget 2m")
+        cost = self.author_cost
+        if cost is not None and not (isinstance(cost, numbers.Real) and 0 < cost < 1e9):
+            raise UsageError(f"--author-cost must be a positive amount; got {cost!r}", hint="e.g. --author-cost 2.50")
+        if cost is not None and self.author_prices is None:
+            raise UsageError(
+                "--author-cost needs the model's price", hint="add --author-prices FILE (docs/how-to/use-an-llm.md)"
+            )
         for name, value in (("timeout", self.author_timeout_s), ("time", self.author_time_s)):
             if value is not None and not (isinstance(value, numbers.Real) and 0 < value <= _DAY_S):
                 what = f"--author-{name} must be a positive time of at most a day; got {value!r} seconds"

@@ -19,10 +19,11 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import OperatorRecord, by_operator
 from tensorop.package import plugin_record
-from tensorop.report import choices, dispatch_map, roofline, searches, threads
+from tensorop.report import choices, dispatch_map, roofline, rounds, searches, threads
 from tensorop.report.choices import Choices, CloseChoices
 from tensorop.report.dispatch_map import DispatchMap
 from tensorop.report.roofline import Roofline
+from tensorop.report.rounds import Rounds
 from tensorop.report.searches import Failures, Run, SearchSummary, TemplateUse
 from tensorop.specs import benches, files, jsontext, operators, platforms
 from tensorop.store import journal
@@ -48,6 +49,7 @@ class Report:
     steps: Sequence[str]  # of trials, in their order
     failures: Sequence[Failures]
     templates: Sequence[TemplateUse]
+    author: Rounds | None  # the calls to a language model
     choices: Sequence[Choices]
     maps: Sequence[DispatchMap]
     constants: Sequence[CloseChoices]
@@ -118,6 +120,9 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
     if not bench:
         absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
     results = _mapping((manifest or {}).get("results"))
+    uses = searches.templates(history, ended)
+    authored: Rounds | None = None
+    authored = part("language model", lambda: rounds.rounds(folder, uses, chosen), authored)
     return Report(
         run=searches.run(history, ended),
         product={k: v for k, v in (manifest or {}).items() if k not in ("files", "results")} or None,
@@ -127,7 +132,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
         searches=found,
         steps=list(dict.fromkeys(step for search in found for step in search.steps)),
         failures=searches.failures(ended),
-        templates=searches.templates(history, ended),
+        templates=uses,
+        author=authored,
         choices=chosen,
         maps=maps,
         constants=constants,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from tensorop.author.llm import refusal
@@ -46,7 +47,9 @@ def read(body: bytes, content_type: str, scrub: Scrub = str) -> ModelReply | NoA
         return NoAnswer(
             Kind.REFUSED, f"the endpoint sent no completion: {words}", again=True, misplaced=True, rejection=rejection
         )
-    return _answer(data, choices[0], scrub)
+    usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
+    asked, written = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    return replace(_answer(data, choices[0], scrub), prompt_tokens=asked, completion_tokens=written)
 
 
 def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> ModelReply | NoAnswer:
@@ -68,13 +71,7 @@ def _answer(data: dict[str, Any], choice: dict[str, Any], scrub: Scrub) -> Model
         return NoAnswer(Kind.REFUSED, f"the answer {_without_text(message, scrub)} (finish_reason '{finish}')")
     if len(text) > MAX_REPLY:
         return NoAnswer(Kind.REFUSED, f"the answer has {len(text)} characters; at most {MAX_REPLY} are read")
-    usage = data.get("usage") if isinstance(data.get("usage"), dict) else {}
-    return ModelReply(
-        scrub(text),
-        shown(data.get("model") or "", scrub),
-        _count(usage, "prompt_tokens"),
-        _count(usage, "completion_tokens"),
-    )
+    return ModelReply(scrub(text), shown(data.get("model") or "", scrub))
 
 
 def _text(content: Any) -> str:

@@ -55,14 +55,15 @@ class ModelReply:
 
     text: str
     model: str = ""
-    prompt_tokens: int = 0
+    prompt_tokens: int = 0  # of all attempts of the call, as those below
     completion_tokens: int = 0
     seconds: float = 0.0
+    cost: float | None = None  # in the currency of the price file; None without a price
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A call without an answer.
+    """A call without an answer. Tokens, seconds and cost are as those of a reply: an answer that is cut costs too.
 
     outcome: kind `target-lost` if the endpoint failed, `timeout` past the deadline, `refused` if the answer is invalid.
     final: another request is useless (no quota, wrong key, budget spent), so the author stops.
@@ -70,7 +71,10 @@ class Failure:
 
     outcome: Outcome
     final: bool = False
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
     seconds: float = 0.0
+    cost: float | None = None
     pending: bool = False  # the answer may come in another process
 
 
@@ -87,6 +91,8 @@ class NoAnswer:
     misplaced: bool = False  # the address may be wrong
     wait: float | None = None  # seconds until the next attempt, if the endpoint gives them
     rejection: Rejection | None = None  # the error in a body whose status is a success
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 class Transport(Protocol):

@@ -25,6 +25,8 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 from tensorop.settings import Settings
+from tensorop.specs import prices
+from tensorop.specs.prices import TokenPrice
 
 MANUAL = "manual"  # the model's name in transcripts of --author manual
 NAME = "llm"  # of the author; its templates are llm-1, llm-2, ...
@@ -48,7 +50,7 @@ class Round:
 class Answer:
     """What came back, and what it was asked by."""
 
-    asked: tuple[Message, ...]
+    request: Request
     text: str | None  # None: the endpoint gave no answer
     template: KernelTemplate | None
     outcome: Outcome | None  # the reason if there is no template
@@ -102,10 +104,10 @@ class LlmAuthor:
 
     def repairing(self, answer: Answer, outcome: Outcome) -> tuple[Message, ...] | None:
         """The question for a repair; None if the outcome is not the model's fault, or no repair is left."""
-        repairs = sum(message.role == "assistant" for message in answer.asked)
-        if answer.final or answer.text is None or outcome.kind in _NOT_ITS_FAULT or repairs >= REPAIRS:
+        spent = answer.request.place.repair >= REPAIRS
+        if answer.final or answer.text is None or outcome.kind in _NOT_ITS_FAULT or spent:
             return None
-        return prompt.repair(self.brief, answer.asked, answer.text, repeatable(outcome))
+        return prompt.repair(self.brief, answer.request.messages, answer.text, repeatable(outcome))
 
     def request(self, messages: tuple[Message, ...], number: int, trials: int = 0) -> Request:
         """The request for a template or its repair. trials: of the search that are done"""
@@ -115,11 +117,11 @@ class LlmAuthor:
         """An answer, however it failed. current: the text that its edits are of"""
         answer = self.transport.complete(request, self.seconds)
         if isinstance(answer, Failure):
-            return Answer(request.messages, None, None, answer.outcome, answer.final)
+            return Answer(request, None, None, answer.outcome, answer.final)
         found = barrier.guarded("author", self._read, answer.text, request.seed - self.seed, current)
         if isinstance(found, Outcome):
-            return Answer(request.messages, answer.text, None, found)
-        return Answer(request.messages, answer.text, found, None)
+            return Answer(request, answer.text, None, found)
+        return Answer(request, answer.text, found, None)
 
     def _read(self, answer: str, number: int, current: str) -> KernelTemplate:
         name, operator = f"{NAME}-{number}", self.brief.operator.name
@@ -129,6 +131,8 @@ class LlmAuthor:
         """The outcome of an answer; the next question knows it."""
         outcome = answer.outcome or self._judged(answer.template, judge)
         self._learn(answer.template, outcome)
+        if self.recording is not None:
+            self.recording.settle(answer.request, answer.template.name if answer.template else "", outcome)
         return outcome
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
@@ -155,7 +159,7 @@ def live(brief: AnyBrief, settings: Settings, work: Path, limits: AuthorLimits, 
     from tensorop.author.llm.transport import Http, endpoint  # here, since the client's import is slow
 
     where = endpoint(settings)
-    recording = RecordedTransport(work / "llm", Http(where))
+    recording = RecordedTransport(work / "llm", Http(where), limits.price)
     most = prompt.token_limit(settings)
     return LlmAuthor(
         brief,
@@ -201,7 +205,9 @@ def of_job(job: Job, brief: AnyBrief, work: Path) -> LlmAuthor:
 def limits(job: Job) -> AuthorLimits:
     """The limits that a job sets."""
     seconds = 3 * job.author_timeout_s if job.author_time_s is None else job.author_time_s
-    return AuthorLimits(job.author_calls, job.author_tokens, seconds, job.author_timeout_s)
+    return AuthorLimits(
+        job.author_calls, job.author_tokens, seconds, job.author_timeout_s, job.author_cost, _price(job)
+    )
 
 
 def transcript(job: Job) -> Path | None:
@@ -223,6 +229,14 @@ def require(job: Job) -> None:
     environment = _environment(job)
     endpoint(environment)
     prompt.token_limit(environment)
+    _price(job)
+
+
+def _price(job: Job) -> TokenPrice | None:
+    """The language model's price; None without a price file. Raises UsageError if the file does not have it."""
+    if job.author != "llm" or job.author_prices is None:
+        return None
+    return prices.price(job.author_prices, _environment(job).llm_model or "")
 
 
 def _environment(job: Job) -> Settings:

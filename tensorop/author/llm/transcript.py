@@ -23,6 +23,7 @@ from tensorop.author.llm.messages import Failure, Message, ModelReply, ReplyPlac
 from tensorop.errors import JobError, SpecError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files, jsontext
+from tensorop.specs.prices import TokenPrice
 from tensorop.store import durable
 
 T = TypeVar("T")
@@ -30,9 +31,8 @@ T = TypeVar("T")
 SCHEMA = 1
 HEAD = "transcript.json"
 _NAME = re.compile(r"([0-9]{1,9})(?:-.*)?\.json", re.DOTALL)
-_KINDS: dict[str, Any] = {
-    "text": str, "model": str, "prompt_tokens": int, "completion_tokens": int, "seconds": int | float
-}  # fmt: skip
+_COUNTS: dict[str, Any] = {"prompt_tokens": int, "completion_tokens": int, "seconds": int | float}
+_KINDS: dict[str, Any] = {"text": str, "model": str, **_COUNTS, "cost": int | float | None}
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class AuthorLimits:
     tokens: int = 200_000
     seconds: float = 1800.0
     call_seconds: float = 600.0  # for one call with its retries
+    cost: float | None = None  # in the price's currency
+    price: TokenPrice | None = None
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,14 @@ class TranscriptHead:
 
 
 @dataclass(frozen=True)
-class _Call:
+class RecordedCall:
+    """One call of a transcript."""
+
     request: Request
     answer: ModelReply | Failure | None  # None: it was in flight when its process ended
     path: Path
+    template: str = ""  # the name of the template in the answer; empty if it has none
+    outcome: Outcome | None = None  # of the answer; None: it was not judged
 
     @property
     def failed(self) -> bool:
@@ -78,6 +84,7 @@ class LimitedTransport:
     calls: int = field(default=0, init=False)
     tokens: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
+    cost: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.transport, RecordedTransport):
@@ -92,6 +99,10 @@ class LimitedTransport:
             (self.calls >= limits.calls, f"{limits.calls} calls"),
             (self.tokens >= limits.tokens, f"{limits.tokens} tokens"),
             (self.seconds >= limits.seconds, f"{limits.seconds:g} seconds"),
+            (
+                limits.cost is not None and self.cost >= limits.cost,
+                f"{limits.cost or 0:g} {limits.price.currency if limits.price else ''}",
+            ),
         )
         return next((what for over, what in spent if over), "")
 
@@ -109,22 +120,23 @@ class LimitedTransport:
     def _count(self, answer: ModelReply | Failure) -> None:
         self.calls += 1
         self.seconds += answer.seconds
-        if isinstance(answer, ModelReply):
-            self.tokens += answer.prompt_tokens + answer.completion_tokens
+        self.tokens += answer.prompt_tokens + answer.completion_tokens
+        self.cost += answer.cost or 0.0
 
 
 class RecordedTransport:
     """A transport that answers from a folder, sends other requests to `live`, and records the answers.
 
     The n-th request at the same place gets the n-th recorded reply. Failures are recorded, but never replayed.
-    live None: a request that was not recorded raises JobError.
+    live None: a request that was not recorded raises JobError. price: of the live model
     """
 
-    def __init__(self, folder: Path, live: Transport | None) -> None:
+    def __init__(self, folder: Path, live: Transport | None, price: TokenPrice | None = None) -> None:
         self._folder = folder
         self._live = live
+        self._price = price
         self._calls, self._number = _load(folder)
-        self.head = _head(folder)
+        self.head = head(folder)
         self._asked: Counter[ReplyPlace] = Counter()
 
     def complete(self, request: Request, seconds: float) -> ModelReply | Failure:
@@ -142,11 +154,21 @@ class RecordedTransport:
         if isinstance(answer, Failure) and answer.pending:
             self._calls.append(call)
             return answer
-        if isinstance(answer, ModelReply):
-            self._calls.append(replace(call, answer=answer))
-            self._asked[place] += 1
-        self._write(call, answer)
+        if self._price is not None:
+            answer = replace(answer, cost=self._price.of(answer.prompt_tokens, answer.completion_tokens))
+        call = replace(call, answer=answer)
+        self._calls.append(call)
+        self._asked[place] += isinstance(answer, ModelReply)
+        self._write(call)
         return answer
+
+    def settle(self, request: Request, template: str, outcome: Outcome) -> None:
+        """Records the outcome of the last answer to a request. template: its name; empty if the answer has none"""
+        open_calls = (n for n, call in enumerate(self._calls) if call.outcome is None and call.answer is not None)
+        number = next((n for n in open_calls if self._calls[n].request.place == request.place), None)
+        if number is not None and not self.replays:
+            self._calls[number] = replace(self._calls[number], template=template, outcome=replace(outcome, log=""))
+            self._write(self._calls[number])
 
     @property
     def replays(self) -> bool:
@@ -201,23 +223,26 @@ class RecordedTransport:
         """Records a question whose answer may come in another process."""
         self._calls.append(self._begun(request))
 
-    def _begun(self, request: Request) -> _Call:
+    def _begun(self, request: Request) -> RecordedCall:
         """Records a call before it is made; one that was in flight keeps its number."""
         open_calls = (call for call in self._calls if call.answer is None)
         again = next((call for call in open_calls if call.request.place == request.place), None)
         if again is not None:
             self._calls.remove(again)
-        call = _Call(request, None, again.path if again else self._folder / f"{self._number:03d}.json")
+        call = RecordedCall(request, None, again.path if again else self._folder / f"{self._number:03d}.json")
         self._number += again is None
-        self._write(call, None)
+        self._write(call)
         return call
 
-    def _write(self, call: _Call, answer: ModelReply | Failure | None) -> None:
+    def _write(self, call: RecordedCall) -> None:
+        answer = call.answer
         record: dict[str, Any] = {
             "schema": SCHEMA,
             "request": asdict(call.request),
             "reply": asdict(answer) if isinstance(answer, ModelReply) else None,
             "failure": asdict(answer) if isinstance(answer, Failure) else None,
+            "template": call.template,
+            "outcome": asdict(call.outcome) if call.outcome else None,
         }
         self._put(call.path, record)
 
@@ -232,13 +257,19 @@ class RecordedTransport:
             ) from error
 
 
-def _load(folder: Path) -> tuple[list[_Call], int]:
+def calls(folder: Path) -> list[RecordedCall]:
+    """All calls of a transcript, in their order. Raises JobError for a file that is none."""
+    return _load(folder)[0]
+
+
+def _load(folder: Path) -> tuple[list[RecordedCall], int]:
     numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
     ordered = sorted(numbers, key=lambda path: (numbers[path], path))
     return [_read(path, "recorded call", _call) for path in ordered], 1 + max(numbers.values(), default=0)
 
 
-def _head(folder: Path) -> TranscriptHead:
+def head(folder: Path) -> TranscriptHead:
+    """The head of a transcript. Raises JobError for a file that is none."""
     path = folder / HEAD
     return _read(path, "head of a transcript", _head_of) if path.exists() else TranscriptHead()
 
@@ -256,11 +287,25 @@ def _read(path: Path, what: str, made: Callable[[Path, dict[str, Any]], T]) -> T
         ) from error
 
 
-def _call(path: Path, record: dict[str, Any]) -> _Call:
+def _call(path: Path, record: dict[str, Any]) -> RecordedCall:
     answer: ModelReply | Failure | None = None if record["reply"] is None else _reply(record["reply"])
     if answer is None and (failure := record.get("failure")) is not None:
-        answer = Failure(Outcome(Kind.LOST, "author"), seconds=float(failure.get("seconds", 0.0)))
-    return _Call(_request(record["request"]), answer, path)
+        counts = {name: failure[name] for name in (*_COUNTS, "cost") if failure.get(name) is not None}
+        answer = Failure(_outcome(failure["outcome"]), **counts)
+        _require_kinds("failure", answer, _COUNTS)
+    template, outcome = record.get("template", ""), record.get("outcome")
+    if not isinstance(template, str):
+        raise ValueError(f"template is {template!r:.60}")
+    return RecordedCall(
+        _request(record["request"]), answer, path, template, None if outcome is None else _outcome(outcome)
+    )
+
+
+def _outcome(record: dict[str, Any]) -> Outcome:
+    where, message = record.get("where", ""), record.get("message", "")
+    if not (isinstance(where, str) and isinstance(message, str)):
+        raise ValueError(f"outcome is of {where!r:.60}")
+    return Outcome(Kind(record["kind"]), where, message)
 
 
 def _head_of(path: Path, record: dict[str, Any]) -> TranscriptHead:
@@ -284,8 +329,12 @@ def _request(record: dict[str, Any]) -> Request:
 def _reply(record: dict[str, Any]) -> ModelReply:
     """A recorded reply. Raises ValueError or TypeError for an unknown field, or for a value with a wrong type."""
     reply = ModelReply(**record)
-    for name, kind in _KINDS.items():
-        value = getattr(reply, name)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ValueError(f"reply.{name} is {value!r:.60}")
+    _require_kinds("reply", reply, _KINDS)
     return reply
+
+
+def _require_kinds(what: str, record: object, kinds: Mapping[str, Any]) -> None:
+    for name, kind in kinds.items():
+        value = getattr(record, name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"{what}.{name} is {value!r:.60}")

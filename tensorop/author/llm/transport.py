@@ -155,17 +155,20 @@ class Http:
         deadline = began + seconds
         retries = 0
         call = CallState()
+        tokens = [0, 0]  # of all attempts
         while True:
             answer = self._once(lambda client: self._attempt(request, call, deadline, client), deadline)
             spent = time.monotonic() - began
+            tokens = [tokens[0] + answer.prompt_tokens, tokens[1] + answer.completion_tokens]
             if isinstance(answer, ModelReply):
-                return replace(answer, seconds=spent)
+                return replace(answer, prompt_tokens=tokens[0], completion_tokens=tokens[1], seconds=spent)
             if answer.learned:
                 continue
             wait = answer.wait if answer.wait is not None else min(BACKOFF * 2**retries, LONGEST_PAUSE)
             hopeless = answer.final or not answer.again or (retries >= RETRIES and not answer.busy)
             if hopeless or time.monotonic() + wait >= deadline:
-                return self._failure(answer, request, began, deadline)
+                failure = self._failure(answer, request, began, deadline)
+                return replace(failure, prompt_tokens=tokens[0], completion_tokens=tokens[1])
             if answer.busy and retries == 0:
                 _LOGGER.info("%s; it is asked again for up to %.0f s", self._scrub(answer.message), seconds - spent)
             waiting.pause(wait)
@@ -175,7 +178,8 @@ class Http:
         message, final = answer.message, answer.final
         if answer.misplaced and self._is_at_v1(request, deadline):
             message, final = f"{message}; OPENAI_BASE_URL seems to lack /v1, where an endpoint answers", True
-        return Failure(Outcome(answer.kind, "author", self._scrub(message)), final, time.monotonic() - began)
+        outcome = Outcome(answer.kind, "author", self._scrub(message))
+        return Failure(outcome, final, seconds=time.monotonic() - began)
 
     def _is_at_v1(self, request: Request, deadline: float) -> bool:
         """Whether an endpoint, not a web page, answers at `/v1` of an address without a version."""

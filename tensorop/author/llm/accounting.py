@@ -1,0 +1,139 @@
+"""Accounts for the calls of a transcript: tokens, time, money, and how far each answer came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tensorop.author.llm import transcript
+from tensorop.author.llm.messages import ModelReply
+from tensorop.author.llm.transcript import RecordedCall
+from tensorop.errors import UsageError
+from tensorop.model.trial import Outcome
+
+WORK = Path("work") / "llm"  # of a transcript, in the folder of a run
+# The stages of an answer, in their order: the endpoint answers, the answer has a template, the gates accept it, it is
+# rendered, built, verified, and measured.
+STAGES = ("answer", "template", "gates", "render", "build", "verify", "measure")
+_STAGE_OF = {"render": "render", "build": "build", "verify": "verify", "measure": "measure"}  # else the gates
+
+
+@dataclass(frozen=True)
+class AccountedCall:
+    """A call of a transcript."""
+
+    number: int
+    question: int  # number of the template that it asks for
+    repair: int
+    trials: int  # of the search that were done when it was asked
+    template: str  # name of the template in the answer; empty if it has none
+    kind: str  # of its outcome; empty: it was in flight, or not judged
+    failed_at: str  # a stage; empty if it was accepted, in flight or not judged
+    message: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cost: float | None  # None without a price file
+
+    @property
+    def accepted(self) -> bool:
+        return self.kind == "ok"
+
+
+@dataclass(frozen=True)
+class StageCount:
+    """How many of the settled calls that came to a stage passed it."""
+
+    stage: str
+    came: int
+    passed: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """The calls of a transcript, and their sums. Figures for an accepted kernel are None if none was accepted."""
+
+    model: str
+    calls: Sequence[AccountedCall]
+    accepted: int  # answers whose template was accepted
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    cost: float | None  # None if any call has no price
+    tokens_per_accepted: float | None
+    seconds_per_accepted: float | None
+    cost_per_accepted: float | None
+    stages: Sequence[StageCount]
+
+
+def account(folder: Path) -> Account:
+    """The account of a run's folder, or of a transcript's. Raises UsageError without a transcript, JobError for a
+    damaged one."""
+    place = next((one for one in (folder / WORK, folder) if any(one.glob("[0-9]*.json"))), None)
+    recorded = transcript.calls(place) if place else []
+    if place is None or not recorded:
+        raise UsageError(
+            f"{folder} has no recorded calls of a language model",
+            hint="name the folder of a run with --author llm, or a copy of its work/llm",
+        )
+    first = transcript.head(place).seed
+    found = [_accounted(call, first) for call in recorded]
+    accepted = sum(call.accepted for call in found)
+    prompt, completion = (sum(getattr(call, name) for call in found) for name in ("prompt_tokens", "completion_tokens"))
+    seconds, costs = sum(call.seconds for call in found), [call.cost for call in found if call.cost is not None]
+    unknown = [call for call in recorded if call.answer is not None and call.answer.cost is None]
+    cost = None if unknown else sum(costs)
+
+    def per_accepted(value: float | None) -> float | None:
+        return None if value is None or not accepted else value / accepted
+
+    return Account(
+        model=recorded[0].request.model,
+        calls=found,
+        accepted=accepted,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        seconds=seconds,
+        cost=cost,
+        tokens_per_accepted=per_accepted(prompt + completion),
+        seconds_per_accepted=per_accepted(seconds),
+        cost_per_accepted=per_accepted(cost),
+        stages=_stages(found),
+    )
+
+
+def _accounted(call: RecordedCall, seed: int) -> AccountedCall:
+    place, answer, outcome = call.request.place, call.answer, call.outcome
+    if outcome is None and answer is not None and not isinstance(answer, ModelReply):
+        outcome = answer.outcome
+    return AccountedCall(
+        number=int(call.path.name.partition(".")[0].partition("-")[0]),
+        question=call.request.seed - seed,
+        repair=place.repair,
+        trials=place.trials,
+        template=call.template,
+        kind=outcome.kind.value if outcome else "",
+        failed_at=_failed_at(call, outcome) if outcome and not outcome.ok else "",
+        message=outcome.message if outcome else "",
+        prompt_tokens=answer.prompt_tokens if answer else 0,
+        completion_tokens=answer.completion_tokens if answer else 0,
+        seconds=answer.seconds if answer else 0.0,
+        cost=answer.cost if answer else None,
+    )
+
+
+def _failed_at(call: RecordedCall, outcome: Outcome) -> str:
+    if not isinstance(call.answer, ModelReply):
+        return "answer"
+    return _STAGE_OF.get(outcome.where, "gates") if call.template else "template"
+
+
+def _stages(calls: Sequence[AccountedCall]) -> list[StageCount]:
+    left = [call for call in calls if call.kind]
+    found = []
+    for stage in STAGES:
+        passed = [call for call in left if call.failed_at != stage]
+        found.append(StageCount(stage, len(left), len(passed)))
+        left = passed
+    return found
