@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tensorop.author.llm import accounting
 from tensorop.author.llm.messages import Failure, Message, Request
 from tensorop.author.llm.transport import Endpoint, Http
 from tests.support import tiny_llama
@@ -37,14 +37,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_noise_of_a_real_server_is_recorded_and_the_job_delivers(server: str, tmp_path: Path) -> None:
     env = environment({"OPENAI_BASE_URL": f"{server}/v1", "TENSOROP_LLM_MODEL": "tiny", "NO_PROXY": "*", **SHORT})
-    ended = tensorop(*JOB, "--author", "llm", "--author-timeout", "60s", "--out", "out", cwd=tmp_path, env=env)
+    ended = tensorop(
+        *JOB, "--author", "llm", "--author-calls", "3", "--author-timeout", "60s", "--out", "out", cwd=tmp_path, env=env
+    )
     assert ended.status == 0, ended.stderr
     assert (tmp_path / "out/lib/libtensorop_gemm.so").is_file()
-    calls = [json.loads(path.read_text()) for path in sorted((tmp_path / "out/work/llm").glob("0*.json"))]
-    replies = [call["reply"] for call in calls if call["reply"]]
-    assert replies, calls
-    assert all(reply["prompt_tokens"] > 1000 and reply["completion_tokens"] > 0 for reply in replies)
-    assert "llm-1: accepted" not in ended.stderr
+    found = accounting.account(tmp_path / "out")
+    assert [call.failed_at for call in found.calls] == ["template"] * 3, found
+    assert all(call.prompt_tokens > 1000 and call.completion_tokens > 0 for call in found.calls)
     assert "answer 1: rejected: refused" in ended.stderr
 
 
