@@ -158,7 +158,8 @@ def reviser(author: JobAuthor, journal: Journal, remarks: Remarks) -> Revise | N
     dtype = job.dtypes[0]
     bound = Roof(target).bound(dtype, target.vlens)
     standing = Standings(job, author.operator, target, author.seed, author.work, author.texts, dtype, bound)
-    plan = AskingPlan(dtype, bound, author.before, job.author_calls - author.before)
+    questions = len(author.recording.requests) if author.recording.replays else job.author_calls - author.before
+    plan = AskingPlan(dtype, bound, author.before, questions)
 
     def note(answer: Round) -> None:
         _note(journal, answer)

@@ -170,7 +170,7 @@ class Reviser:
         again = self.author.repairing(answer, outcome)
         request = self.author.request(again or (), question.number, question.request.trials)
         if again is not None and (self.recording.knows(request) or not self.recording.replays):
-            return self._asked(request, question.current, question.until)
+            return self._asked(self.recording.same(request), question.current, question.until)
         if outcome.ok and answer.template is not None:
             parent = question.current.digest if question.current else ""
             return replace(question, ready=replace(answer.template, parent=parent))

@@ -162,6 +162,8 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     answer(out, 2, VAIN)
     text, _ = started(out, *by_hand).communicate(timeout=120)
     assert "is not in the template" in (prompts / "0003.md").read_text()
+    started(out, *by_hand).communicate(timeout=120)
+    assert len([*prompts.iterdir()]) == 3
     answer(out, 3, EDIT)
     text, _ = started(out, *by_hand).communicate(timeout=120)
     history = journal.read(out)

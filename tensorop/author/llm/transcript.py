@@ -194,6 +194,10 @@ class RecordedTransport:
         """Whether the answer is recorded."""
         return self._recorded(request) is not None
 
+    def same(self, request: Request) -> Request:
+        """The call in flight at the request's place, with its own words; the request if there is none."""
+        return next((one for one in self.in_flight if one.place == request.place), request)
+
     def next_question(self, seed: int) -> Request | None:
         """The first question of the next template after this seed that was answered or in flight; None if none was."""
         usable = [one for one in self._calls if not one.failed and not (one.answer is None and self.replays)]
