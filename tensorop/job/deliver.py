@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping
 
+from tensorop.author.llm import rounds
 from tensorop.commands import bench, opened, report, verify
 from tensorop.commands.opened import Opened
 from tensorop.dispatch import inside, winners
@@ -152,7 +153,13 @@ def _unmeasured(whole: JobContext, known: int) -> Iterator[str]:
 def _stage(whole: JobContext, found: list[Winners]) -> Staged:
     job, target = whole.job, whole.target
     model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
-    facts = {"tuner": job.tuner, "author": job.author, "seed": job.seed, "unit": target.unit, "model": model}
+    facts = {
+        "tuner": job.tuner,
+        "author": rounds.original(job, whole.work),
+        "seed": job.seed,
+        "unit": target.unit,
+        "model": model,
+    }
     noted = [data["used"] for name, data in whole.journal.history.notes if name == start.NOTE]
     facts |= {"warm_start": noted[-1] if noted else []}
     facts |= {"unsafe": True} if job.unsafe else {}

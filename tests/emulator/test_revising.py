@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from tensorop.store import journal
@@ -12,9 +11,10 @@ _ = model  # the fixture
 JOB = ("--platform", "cortex-a53", "--runner", "qemu", "--trials", "16", "--batch", "2")
 
 
-def sources(out: Path) -> dict[str, bytes]:
-    folder = out / "share" / "tensorop" / "src"
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.c")}
+def made(out: Path) -> dict[str, bytes]:
+    """Sources and libraries."""
+    files = [*(out / "share" / "tensorop" / "src").rglob("*.c"), *(out / "lib").glob("*.so")]
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
 def test_what_was_measured_is_asked_with_and_a_replay_makes_the_same_library(model: Model, tmp_path: Path) -> None:
@@ -37,9 +37,7 @@ def test_what_was_measured_is_asked_with_and_a_replay_makes_the_same_library(mod
     assert noted(history) == WHOLE
     assert [template.name for template, _ in history.joined(GROUP)] == ["llm-2", "llm-4"]
 
-    (again / "work").mkdir(parents=True)
-    shutil.copytree(out / "work" / "llm", again / "work" / "llm")
-    text, _ = started(again, *JOB, "--author", "replay").communicate(timeout=1500)
+    text, _ = started(again, *JOB, "--author", "replay", "--transcript", str(out)).communicate(timeout=1500)
     assert len(model.asked) == len(ANSWERS)
     assert tried(journal.read(again)) == tried(history), text
-    assert sources(again) == sources(out)
+    assert made(again) == made(out)

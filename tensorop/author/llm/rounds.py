@@ -218,6 +218,14 @@ def transcript(job: Job) -> Path | None:
     return of_run if of_run.is_dir() else job.transcript
 
 
+def original(job: Job, work: Path) -> str:
+    """The author, for the product's card: of a replay the one of the transcript, so that it makes the same product."""
+    if job.author != "replay":
+        return job.author
+    recorded = RecordedTransport(transcript(job) or work / "llm", None).head
+    return MANUAL if recorded.model == MANUAL else NAME
+
+
 def require(job: Job) -> None:
     """Raises UsageError if the job's author cannot be asked: without a model, a valid endpoint, or the transcript."""
     if job.author == "replay" and (folder := transcript(job)) and not RecordedTransport(folder, None).requests:
