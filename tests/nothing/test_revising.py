@@ -16,6 +16,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tensorop.commands import report
 from tensorop.model.trial import Finished, Stage
 from tensorop.store import journal
 from tests.compiler.test_llm_author import GOOD, HEAD
@@ -112,6 +113,8 @@ def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -
     assert second.parent == next(one.digest for one in history.templates.values() if one.name == "llm-1")
     names = [end.trial.variant.template.name for end in history.ended(GROUP)]
     assert names[after] == "llm-2"
+    record, _ = report.report(out)
+    assert {one.name: one.parent for one in record.templates}["llm-2"] == "llm-1"
 
     printed = commands.tensorop("prompt", "gemm", "--platform", "generic", "--run", out, "--round", "2", cwd=tmp_path)
     assert better.strip() in printed.stdout
