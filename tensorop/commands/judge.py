@@ -244,9 +244,8 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
         return Configuration(
             point, Outcome(Kind.REFUSED, "author", f"no blocking fits the tile of this configuration: {error.message}")
         )
-    kernel, asked = Kernel(template, dtype, point), evaluator.run.problems
-    weights = {problem.label: 1 / len(asked) for problem in asked}
-    expectation = Expectation(operator, platform, asked, weights, evaluator.target.vlens)
+    kernel = Kernel(template, dtype, point)
+    expectation = Expectation(operator, platform, evaluator.run.problems, evaluator.target.vlens)
     variant = Variant(kernel, expectation.ranked(kernel, space)[0])
     figures: list[Figure] = []
     outcome, hottest = Outcome(Kind.OK, "measure"), None

@@ -52,7 +52,7 @@ class _Table:
 class Expectation:
     """Expected costs of the blockings of a search.
 
-    problems: of its trials; weights: of each in a trial's score
+    problems: of its trials; weights: of each in a trial's score, by its label; by default equal
     """
 
     def __init__(
@@ -60,14 +60,15 @@ class Expectation:
         operator: Operator,
         platform: Platform,
         problems: Sequence[Problem],
-        weights: Mapping[str, float],
         vlens: Sequence[int],
+        weights: Mapping[str, float] | None = None,
     ) -> None:
         self._operator, self._platform, self._vlens = operator, platform, vlens
         self._decides = instantiate.decides(operator)
         self._known = quantities(operator, problems)
         self._labels = [problem.label for problem in problems]
-        self._weights = np.tile([weights[name] for name in self._labels], len(vlens))
+        weighed = [1 / len(problems) if weights is None else weights[name] for name in self._labels]
+        self._weights = np.tile(weighed, len(vlens))
         self._tables: dict[str, _Table] = {}
         self._samples: dict[str, tuple[NDArray[np.bool_], Matrix, Matrix]] = {}
         self._fits: dict[tuple[str, int], Matrix] = {}

@@ -111,10 +111,8 @@ class Standings:
                 space = instantiate.blocking_space(self.operator, self.target.platform, kernel)
             except TensoropError:  # no blocking fits its tile
                 return {}
-            weights = dict.fromkeys((one.label for one in self._problems), 1 / len(self._problems))
-            expected = Expectation(
-                self.operator, self.target.platform, self._problems, weights, self.target.vlens
-            ).ranked(kernel, space)[0]
+            expectation = Expectation(self.operator, self.target.platform, self._problems, self.target.vlens)
+            expected = expectation.ranked(kernel, space)[0]
             run = StageRun(self.dtype, Stage.BLOCKING, self._problems, self.seed)
             evaluate = Evaluator(self.operator, self.target, run, self.work, self.texts)
             trial = Trial("whole", 0, Stage.BLOCKING, Variant(kernel, expected))

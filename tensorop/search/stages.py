@@ -66,7 +66,7 @@ def blocking(task: Task) -> Plan:
     planned = tuple(by_label[label] for label in course.work)
     of_class = Counter(course.classes.values())
     weights = {label: shares[name] / of_class[name] for label, name in course.classes.items()}
-    expectation = Expectation(operator, platform, planned, weights, task.target.vlens)
+    expectation = Expectation(operator, platform, planned, task.target.vlens, weights)
     arms: list[Arm] = []
     for kernel in task.shortlist.values():
         try:

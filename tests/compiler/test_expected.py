@@ -63,7 +63,7 @@ def recorded() -> Recorded:
         trials.append(Finished(Trial(str(number), 0, Stage.BLOCKING, variant), Outcome(Kind.OK), score))
     kernels = {one.trial.variant.kernel.id: one.trial.variant.kernel for one in trials}
     of_record = [by_label[name] for name in RECORD["work"]]
-    return Recorded(of_record, Expectation(GEMM, K1, of_record, weights, K1.vlens), trials, kernels)
+    return Recorded(of_record, Expectation(GEMM, K1, of_record, K1.vlens, weights), trials, kernels)
 
 
 def test_of_the_best_kernel_typical_costs_order_blockings_as_measurements_do(recorded: Recorded) -> None:
@@ -92,8 +92,7 @@ def test_after_trials_the_next_blocking_is_expected_to_cost_least_and_does_other
 def test_two_blockings_of_equal_work_are_one(recorded: Recorded) -> None:
     kernel = next(one for one in recorded.kernels.values() if one.template.name == "outer")
     largest = max(int(size) for name in RECORD["work"] for size in name.split()[0].split("x"))
-    weights = dict.fromkeys(RECORD["work"], 1 / len(RECORD["work"]))
-    expectation = Expectation(GEMM, K1, recorded.problems, weights, K1.vlens)
+    expectation = Expectation(GEMM, K1, recorded.problems, K1.vlens)
     values = {"a_stationary": [0], "pack_a": [1], "pack_b": [1], "kc": [64], "mc": [64], "nc": [largest, 2 * largest]}
     space = Space.of(values)
     first = expectation.best(kernel, space, (), [])
@@ -114,7 +113,7 @@ def test_without_decisions_the_blockings_nearest_to_the_defaults_come_first() ->
     kernel = Kernel(template, "f32", instantiate.micro_space(platform, template, "f32").at(0))
     space = instantiate.blocking_space(operator, platform, kernel)
     problem = problems.of(operator, "f32", operator.suites[operator.usual][0])
-    expectation = Expectation(operator, platform, [problem], {problem.label: 1.0}, platform.vlens)
+    expectation = Expectation(operator, platform, [problem], platform.vlens)
     defaults = instantiate.defaults(operator, platform, "f32", kernel.configuration)
     order = expectation.ranked(kernel, space)
     assert order[0] == space.nearest({name: defaults[name] for name, _ in space.dimensions})
