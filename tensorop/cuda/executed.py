@@ -41,6 +41,8 @@ from tensorop.verify.subject import Subject
 
 _AROUND = "device/on_cpu.cpp.j2"
 _FLAGS = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-ffp-contract=off", "-O1", "-g0")
+# Half of a thread's stack (lanes.h) is for one frame. A local that is not written holds nothing of earlier calls.
+_CONFINED = ("-ftrivial-auto-var-init=zero", "-Wframe-larger-than=32768", "-Werror=frame-larger-than")
 _COLUMN = 102  # the flag `layout` of column-major calls
 _DEPTHS = (1024, 2048)  # of K in counted calls; their difference is a step's
 COUNTERS = (
@@ -164,7 +166,7 @@ class Execution:
         lanes = (paths.native_dir() / "device" / "lanes.h").read_text(encoding="utf-8")
         header = found.read_text(encoding="utf-8")
         own = (("kernel.cpp", whole), ("meanings.h", header), ("lanes.h", lanes))
-        return Source((*own, *self.operator.slots.files), flags=("-ftrivial-auto-var-init=zero",))
+        return Source((*own, *self.operator.slots.files), flags=_CONFINED)
 
 
 _NEEDS = Needs(keeps=True, among=False)  # stacks and shared memory of the block; a kernel's C cannot name them
