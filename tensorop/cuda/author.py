@@ -7,6 +7,7 @@ configuration of each layout its text: the gates, the execution on this machine'
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from tensorop.cuda.choose import LAYOUTS, Candidate
 from tensorop.cuda.counted import CountedFamilies
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import CALL, Family
-from tensorop.errors import TensoropError, UsageError
+from tensorop.errors import SpecError, TensoropError, UsageError
 from tensorop.events import Event, Note, Phase
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
@@ -37,8 +38,9 @@ from tensorop.process import barrier
 from tensorop.provision.nvcc import Nvcc
 from tensorop.runners import session
 from tensorop.runners.native import Native
+from tensorop.specs import files as reading
 
-TEMPLATES = 4  # requested from a model in one job
+TEMPLATES = 6  # requested from a model in one job
 POINTS = 6  # configurations of an accepted family that are executed and counted, in each layout
 MOST_POINTS = 1 << 16  # configurations of a family, before its constraints
 _REQUIRED = ("threads", "tile_m", "tile_n", "raster", "shared", "align_ab", "align_c")
@@ -105,7 +107,7 @@ class FamilyAuthor:
     model: str = ""  # the language model's name
 
     def __post_init__(self) -> None:
-        self.seed = Seed.draw(self.job.seed, self.job.secret)
+        self.seed = _seed(self.job)
         self.dtypes = [dtype + kernels.FLOAT_C * (self.job.c_dtype == "f32") for dtype in self.job.dtypes]
         self.execution = Execution(self.operator, self.platform, self.seed, (self.job.out / "work").absolute())
         self._reserved = _RESERVED | {*self.given, *CALL, *counted.NAMES, *counted.model(self.operator), *(_OF_LAYOUT)}
@@ -218,7 +220,7 @@ class FamilyAuthor:
         """The author's part of a product's facts."""
         shipped = [template for template in self.found.templates if (template.digest, 0, 0) in self.found.found]
         return {
-            "author": self.job.author,
+            "author": rounds.original(self.job, (self.job.out / "work").absolute()),
             "model": self.model,
             "seed": str(self.seed),
             "answers": self.answers,
@@ -246,6 +248,20 @@ class FamilyAuthor:
     def _executed(self, one: Candidate) -> dict[str, int] | Outcome:
         verdict = self.execution.verdict(one, self.dtypes[0])
         return self.execution.counts(one, self.dtypes[0]) if verdict.ok else verdict
+
+
+def _seed(job: Job) -> Seed:
+    """The seed of the calls that verify. The same folder keeps it, since questions about failures follow from it."""
+    path = job.out / "work" / "seed"
+    if job.secret is None:
+        with contextlib.suppress(OSError, SpecError, ValueError, TypeError):
+            kept = Seed.parse(reading.text(path, reading.TEXT).strip())
+            if kept.public == job.seed:
+                return kept
+    drawn = Seed.draw(job.seed, job.secret)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{drawn}\n", encoding="utf-8")
+    return drawn
 
 
 _OF_LAYOUT = ("a_along_m", "b_along_k")

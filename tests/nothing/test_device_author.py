@@ -85,3 +85,10 @@ def test_a_head_that_no_library_can_hold_is_refused(before: str, after: str, say
 
 def test_the_example_is_a_template() -> None:
     assert parse.parse(EXAMPLE, operator="gemm", name="llm-1", author="llm").facts["align_ab"] == "16"
+
+
+def test_the_same_folder_keeps_its_seed(tmp_path: Path) -> None:
+    """A question about a failure names the call, so with another seed an open question would be another one."""
+    first = author(tmp_path)
+    assert author(tmp_path).seed == first.seed
+    assert author(tmp_path / "other").seed != first.seed
