@@ -133,7 +133,8 @@ class FamilyAuthor:
         if remark := self.confine():
             yield Note(remark)
         self.model = model.model
-        source = "asking the language model" if job.author == "llm" else "reading recorded answers"
+        sources = {"llm": "asking the language model", "manual": "taking answers from work/llm/replies"}
+        source = sources.get(job.author, "reading recorded answers")
         yield Phase("author", f"{source} for up to {TEMPLATES} kernel families")
         for answer in model.rounds(TEMPLATES, self.judge):
             name = answer.template.name if answer.template else f"answer {answer.number}"
@@ -146,6 +147,8 @@ class FamilyAuthor:
                 parts = self.found, self.shipped, self.given, job.shapes, self.registers
                 if (now := standing.standing(*parts)) is not None:
                     model.brief = replace(facts, more={**facts.more, "standing": now})
+            elif answer.outcome.kind is Kind.LOST:
+                yield Note(f"{name}: no answer: {message[:300]}")
             else:
                 yield Note(f"{name}{' (repaired)' if answer.repair else ''}: rejected: {kind}: {message[:300]}")
         if not self.found.found:
