@@ -59,7 +59,7 @@ def prompt(
         )
     dtypes = tuning.dtypes(found, dtype) if dtype else Job.usual_dtypes(found, target)
     if run is None:
-        brief = asking.any_brief(found, target, dtypes, tuning.shapes(found, shapes or found.usual))
+        brief = asking.any_brief(found, target, dtypes, tuning.shapes(found, shapes or found.usual), plugins)
         messages = opening(brief, Lessons(), token_limit(settings.read()))
     else:
         messages = asking.recorded(run, round_)

@@ -32,10 +32,16 @@ def require_prompts(operator: Operator, what: str) -> None:
         )
 
 
-def any_brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[Shape]) -> AnyBrief:
+def any_brief(
+    operator: Operator,
+    platform: Platform,
+    dtypes: Sequence[str],
+    shapes: Sequence[Shape],
+    plugins: tuple[Path, ...] = (),
+) -> AnyBrief:
     """The facts of a job's prompt, for processors and GPUs. Raises UsageError for what no model is asked for."""
-    if platform.device is not None:
-        return backends.reach(platform).brief(operator, dtypes, shapes)
+    if not backends.load(platform.runner, plugins).measures:
+        return backends.reach(platform, plugins=plugins).brief(operator, dtypes, shapes)
     require_prompts(operator, f"tensorop prompt {operator.name}")
     return brief(operator, platform, dtypes, shapes)
 

@@ -38,6 +38,7 @@ MOST = 1500  # blockings of a kernel that are compared; of more, so many are dra
 STEPS = 8  # fits while the number of trials doubles
 
 Matrix = NDArray[np.float64]
+Terms = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ class _Table:
     """A kernel's blockings and their work."""
 
     points: Sequence[Point]
-    terms: Matrix
-    works: Sequence[bytes]
+    terms: Terms
+    works: Sequence[int]
 
 
 class Expectation:
     """Expected costs of the blockings of a search.
 
-    problems: of its trials; weights: of each in a trial's score, by its label; by default equal
+    problems: also those that trials do not measure; weights: of each in a trial's score, by its label; by default equal
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Expectation:
         weighed = [1 / len(problems) if weights is None else weights[name] for name in self._labels]
         self._weights = np.tile(weighed, len(vlens))
         self._tables: dict[str, _Table] = {}
-        self._samples: dict[str, tuple[NDArray[np.bool_], Matrix, Matrix]] = {}
+        self._samples: dict[tuple[str, int], tuple[NDArray[np.bool_], Terms, Matrix]] = {}
         self._fits: dict[tuple[str, int], Matrix] = {}
 
     def best(self, kernel: Kernel, space: Space, ended: Sequence[Finished], seen: Collection[Point]) -> Point | None:
@@ -103,6 +104,17 @@ class Expectation:
         order = np.argsort(self._logs(kernel, table, ()) @ self._weights, kind="stable")
         return [table.points[index] for index in order]
 
+    def unmeasured(self, tried: Finished, ended: Sequence[Finished]) -> dict[tuple[str, int], float]:
+        """Expected costs of a trial's variant, by problem and VLEN, where the trial measured none.
+
+        The variant's mean distance from the model is that of what was measured. ended: trials of the search
+        """
+        if not self._decides:
+            return {}
+        measured, costs = self._sample(tried)[0], np.exp(self._corrected(tried, ended))
+        places = [(name, vlen) for vlen in self._vlens for name in self._labels]
+        return {place: float(costs[i]) for i, place in enumerate(places) if not measured[i]}
+
     def _table(self, kernel: Kernel, space: Space) -> _Table:
         if kernel.id not in self._tables:
             points = space.sample(random.Random(0), MOST) if space.size > MOST else list(space.points())
@@ -110,23 +122,25 @@ class Expectation:
             self._tables[kernel.id] = _Table(points, terms, [_work(row) for row in terms])
         return self._tables[kernel.id]
 
-    def _terms(self, kernel: Kernel, points: Sequence[Point]) -> Matrix:
+    def _terms(self, kernel: Kernel, points: Sequence[Point]) -> Terms:
         """Blockings x (VLENs x problems) x kinds of work."""
         given = self._operator, self._platform, kernel, points, self._known
         each = [of_blockings(*given, vlen) for vlen in self._vlens]
         self._typical = np.array([TYPICAL.get(name, 0.0) for name in each[0]])
-        return np.concatenate([np.stack([*terms.values()], axis=2) for terms in each], axis=1)
+        found = np.concatenate([np.stack([*terms.values()], axis=2) for terms in each], axis=1)
+        return found.astype(np.float32)  # some hundred megabytes otherwise
 
-    def _sample(self, finished: Finished) -> tuple[NDArray[np.bool_], Matrix, Matrix]:
-        """Which VLENs and problems a trial measured, their terms, and the costs."""
+    def _sample(self, finished: Finished) -> tuple[NDArray[np.bool_], Terms, Matrix]:
+        """Which VLENs and problems a trial measured, the terms of all, and the costs of those."""
         variant, found = finished.trial.variant, finished.score.per_problem
-        if variant.id not in self._samples:
+        key = variant.id, len(found)
+        if key not in self._samples:
             rows = [(v, found[p]) if p in found else None for v in self._vlens for p in self._labels]
             costs = [objective(row[1], row[0]) for row in rows if row]
             (terms,) = self._terms(variant.kernel, [variant.blocking])
             measured = np.array([row is not None for row in rows])
-            self._samples[variant.id] = measured, terms[measured], np.array(costs)
-        return self._samples[variant.id]
+            self._samples[key] = measured, terms, np.array(costs)
+        return self._samples[key]
 
     def _logs(self, kernel: Kernel, table: _Table, ended: Sequence[Finished]) -> Matrix:
         """Logarithms of expected costs, blockings x (VLENs x problems)."""
@@ -135,11 +149,25 @@ class Expectation:
             return found
 
     def _least(self, ended: Sequence[Finished]) -> Matrix:
-        """Logarithm of the least cost of each problem at each VLEN so far; where there is none, nothing is lower."""
+        """Logarithm of the least cost of each problem at each VLEN so far, expected where no trial measures it.
+
+        Without a trial nothing is lower.
+        """
+        passed = [one for one in ended if one.outcome.ok]
+        if not passed:
+            return np.full(len(self._weights), -np.inf)
         least = np.full(len(self._weights), np.inf)
-        for rows, _, costs in (self._sample(one) for one in ended if one.outcome.ok):
-            least[rows] = np.minimum(least[rows], costs)
-        return np.where(np.isinf(least), -np.inf, np.log(least))
+        for measured, _, costs in map(self._sample, passed):
+            least[measured] = np.minimum(least[measured], np.log(costs))
+        expected = np.min([self._corrected(one, ended) for one in passed], axis=0)
+        return np.where(np.isinf(least), expected, least)
+
+    def _corrected(self, tried: Finished, ended: Sequence[Finished]) -> Matrix:
+        """Logarithms of a tried variant's costs, moved by its mean distance from the model."""
+        measured, terms, costs = self._sample(tried)
+        with threadpool_limits(1):
+            logs: Matrix = np.log(terms @ self._coefficients(tried.trial.variant.kernel, ended))
+        return logs + float(np.mean(np.log(costs) - logs[measured]))
 
     def _coefficients(self, kernel: Kernel, ended: Sequence[Finished]) -> Matrix:
         """Cost of a unit of each kind of work: from all trials, and then from those of the kernel."""
@@ -154,12 +182,13 @@ class Expectation:
         if (name, used) not in self._fits:
             self._fits[name, used] = prior
             if trials:
-                _, terms, costs = (np.concatenate(part) for part in zip(*map(self._sample, trials), strict=True))
+                samples = [(terms[measured], costs) for measured, terms, costs in map(self._sample, trials)]
+                terms, costs = (np.concatenate(part) for part in zip(*samples, strict=True))
                 scale = np.exp(np.mean(np.log(costs) - np.log(terms @ prior)))
                 self._fits[name, used] = cost_model.weights(terms, costs, scale * prior)
         return self._fits[name, used]
 
 
-def _work(terms: Matrix) -> bytes:
+def _work(terms: Terms) -> int:
     """A key of what a blocking does, from its terms."""
-    return terms.tobytes()
+    return hash(terms.tobytes())

@@ -47,7 +47,8 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     if task.target.side_by_side:
         names = selection.choose(costs, weights)
     else:  # they are measured on all problems inside their library
-        names = selection.finalists(list(ended.values()), vlens, weights, selection.FEW)
+        every = list(ended.values())
+        names = selection.finalists(every, task.expected_costs(every), weights, selection.FEW)
     carried = [ended[name] for name in names]
     if not carried:
         return Winners(task.dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))

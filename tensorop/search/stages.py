@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tensorop.author import offline
-from tensorop.costs.expected import Expectation
 from tensorop.errors import JobError, TensoropError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
@@ -64,9 +63,6 @@ def blocking(task: Task) -> Plan:
     every = Counter(problems.classes(operator, task.problems).values())
     shares = {name: count / every.total() for name, count in every.items()}
     planned = tuple(by_label[label] for label in course.work)
-    of_class = Counter(course.classes.values())
-    weights = {label: shares[name] / of_class[name] for label, name in course.classes.items()}
-    expectation = Expectation(operator, platform, planned, task.target.vlens, weights)
     arms: list[Arm] = []
     for kernel in task.shortlist.values():
         try:
@@ -74,7 +70,7 @@ def blocking(task: Task) -> Plan:
         except JobError:  # no blocking fits its tile
             continue
         named = seeds.blockings(task.sure, kernel, space)
-        first = named or seeds.of_each_choice(expectation.ranked(kernel, space), space)[:CHOICES]
+        first = named or seeds.of_each_choice(task.expectation.ranked(kernel, space), space)[:CHOICES]
         least = len(named) or (1 if arms else CHOICES)  # the best kernel shows several choices of packing
         arms.append(Arm(kernel, space, first, least, exempt=named))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
@@ -85,7 +81,7 @@ def blocking(task: Task) -> Plan:
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))
-    return Plan(arms, planned, budget, race=True, shares=shares, expectation=expectation)
+    return Plan(arms, planned, budget, race=True, shares=shares, expectation=task.expectation)
 
 
 def finalists(task: Task) -> Plan | None:
@@ -93,7 +89,8 @@ def finalists(task: Task) -> Plan | None:
     if not task.final_problems:
         return None
     tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
-    chosen = [tried[name].trial.variant for name in selection.finalists(list(tried.values()), task.target.vlens)]
+    every = list(tried.values())
+    chosen = [tried[name].trial.variant for name in selection.finalists(every, task.expected_costs(every))]
     arms = []
     for kernel in task.shortlist.values():
         if first := [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]:

@@ -28,6 +28,7 @@ from tensorop.search.arms import Arm, Remarks, Revise
 from tensorop.space import problems, seeds
 from tensorop.store.journal import Journal
 from tensorop.target import Target
+from tensorop.trial import selection
 from tensorop.trial.trial import FIRST_S, Limit
 from tensorop.verify.answers import Answers
 
@@ -194,6 +195,20 @@ class Task(JobContext):
         beyond = {*self.operator.clock_probes} - {*self.job.shapes}  # they take longest
         within = [one for one in self.problems if self.operator.shapes.of(one.sizes) not in beyond]
         return problems.sketch(self.operator, within, self.target.budgets) if later else self.problems
+
+    @cached_property
+    def expectation(self) -> Expectation:
+        """What blockings should cost on all problems, also on those that their trials do not measure."""
+        every = tuple(dict.fromkeys((*self.problems, *self.final_problems)))
+        return Expectation(self.operator, self.target.platform, every, self.target.vlens)
+
+    def expected_costs(self, tried: Sequence[Finished]) -> dict[str, dict[tuple[str, int], float]]:
+        """Variant id -> costs of a tried blocking by problem and VLEN: expected ones where its trial measured none."""
+        vlens = self.target.vlens
+        return {
+            one.trial.variant.id: {**self.expectation.unmeasured(one, tried), **selection.by_vlen(one, vlens)}
+            for one in tried
+        }
 
     @cached_property
     def final_problems(self) -> tuple[Problem, ...]:

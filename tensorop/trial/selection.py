@@ -59,16 +59,16 @@ def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
 
 def finalists(
     tried: Sequence[Finished],
-    vlens: Sequence[int],
+    costs: Mapping[str, Mapping[tuple[str, int], float]],
     weights: Mapping[tuple[str, int], float] | None = None,
     count: int = FINALISTS,
 ) -> list[str]:
     """The variants to measure on all problems, by their ids: the best of each template, then those that do best
     together. Templates come first, since some are made for problems that trials leave out.
 
-    tried: trials on some of the problems; weights: as for `choose`, of a problem at a VLEN; count: at most so many
+    tried: trials on some of the problems; costs: of each, by its id, on a problem at a VLEN; weights: as for `choose`
+    count: at most so many
     """
-    costs = {f.trial.variant.id: by_vlen(f, vlens) for f in tried}
     best_of: dict[str, str] = {}
     for one in sorted(tried, key=lambda f: math.inf if f.score.cost is None else f.score.cost):
         best_of.setdefault(one.trial.variant.template.name, one.trial.variant.id)
