@@ -33,7 +33,7 @@ from tensorop.trial.trial import FIRST_S, Limit
 from tensorop.verify.answers import Answers
 
 EXPECTED, OTHERS = 8, 4  # most points that a template begins with: from its prior, and from other searches
-SHORTLISTED = 6  # micro-kernels that get blockings
+SHORTLISTED = 8  # micro-kernels that get blockings
 NEW = 2  # at least so many of them beside winners of earlier searches
 ADDED_LATER = ("addresses",)  # fields of a platform's records that older journals lack
 LITTLE = 1e-3  # seconds; the budget of a stage without time left: it runs its first trials alone
@@ -274,8 +274,9 @@ class Task(JobContext):
 def _shortlist(task: Task) -> dict[str, Kernel]:
     """The micro-kernels that get blockings.
 
-    First come winners of earlier searches. Then, for each template and each value of its tunables that do not show in a
-    kernel alone, the best kernel and the best of its starting points. Then other tiles, the best at each VLEN in turn.
+    First come winners of earlier searches, then the best kernel of each template. Then, for each value of a template's
+    tunables that do not show in a kernel alone, the best kernel and the best of its starting points. Then other tiles,
+    the best at each VLEN in turn.
     """
     late = [template for template, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
     arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
@@ -303,7 +304,8 @@ def _shortlist(task: Task) -> dict[str, Kernel]:
     chosen = {kernel.id: kernel for kernel in known if kernel is not None}
     most = max(SHORTLISTED, len(chosen) + NEW)
     shapes = {shape(kernel) for kernel in chosen.values()}
-    for kernel in [*best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
+    of_templates = {kernel.template.name: kernel for kernel in reversed(best_of.values())}.values()
+    for kernel in [*of_templates, *best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
         if shape(kernel) not in shapes and len(chosen) < most:
             shapes.add(shape(kernel))
             chosen[kernel.id] = kernel
