@@ -55,7 +55,8 @@ def test_the_loops_do_what_the_model_says(name: str, template: str) -> None:
         assert text is not None
         problems = drawn_problems(rng, 40)
         columns = choice.Candidates(OPERATOR, platform, "f32", (variant,)).columns(problems)
-        decided = decisions.compiled(text).of(numbers, {one: columns[one] for one in OPERATOR.seen}, 40)
+        seen_by = {one: columns[one] for one in OPERATOR.seen}
+        decided = {key: of[0] for key, of in decisions.compiled(text).of(numbers, seen_by).items()}
         for row, problem in enumerate(problems):
             _, _, high, wide = OPERATOR.reference.operands["y"].sides(problem.sizes)
             nhwc = int(columns["nhwc"][row])
