@@ -159,8 +159,10 @@ class Expectation:
         least = np.full(len(self._weights), np.inf)
         for measured, _, costs in map(self._sample, passed):
             least[measured] = np.minimum(least[measured], np.log(costs))
-        expected = np.min([self._corrected(one, ended) for one in passed], axis=0)
-        return np.where(np.isinf(least), expected, least)
+        if np.isinf(least).any():
+            expected = np.min([self._corrected(one, ended) for one in passed], axis=0)
+            least = np.where(np.isinf(least), expected, least)
+        return least
 
     def _corrected(self, tried: Finished, ended: Sequence[Finished]) -> Matrix:
         """Logarithms of a tried variant's costs, moved by its mean distance from the model."""

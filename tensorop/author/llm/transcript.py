@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 SCHEMA = 1
 HEAD = "transcript.json"
-_NAME = re.compile(r"([0-9]{1,9})(?:-.*)?\.json", re.DOTALL)
+_NAME = re.compile(r"([0-9]{3,9})(?:-.*)?\.json", re.DOTALL)
 _COUNTS: dict[str, Any] = {"prompt_tokens": int, "completion_tokens": int, "seconds": int | float}
 _KINDS: dict[str, Any] = {"text": str, "model": str, **_COUNTS, "cost": int | float | None}
 
