@@ -8,7 +8,7 @@ and to those of each kernel.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,10 +51,7 @@ class _Table:
 
 
 class Expectation:
-    """Expected costs of the blockings of a search.
-
-    problems: also those that trials do not measure; weights: of each in a trial's score, by its label; by default equal
-    """
+    """Expected costs of the blockings of a search. problems: also those that trials do not measure"""
 
     def __init__(
         self,
@@ -62,14 +59,11 @@ class Expectation:
         platform: Platform,
         problems: Sequence[Problem],
         vlens: Sequence[int],
-        weights: Mapping[str, float] | None = None,
     ) -> None:
         self._operator, self._platform, self._vlens = operator, platform, vlens
         self._decides = instantiate.decides(operator)
         self._known = quantities(operator, problems)
         self._labels = [problem.label for problem in problems]
-        weighed = [1 / len(problems) if weights is None else weights[name] for name in self._labels]
-        self._weights = np.tile(weighed, len(vlens))
         self._tables: dict[str, _Table] = {}
         self._samples: dict[tuple[str, int], tuple[NDArray[np.bool_], Terms, Matrix]] = {}
         self._fits: dict[tuple[str, int], Matrix] = {}
@@ -88,7 +82,8 @@ class Expectation:
         table = self._table(kernel, space)
         known = {_work(row) for row in self._terms(kernel, list(seen))} if seen else set()
         logs = self._logs(kernel, table, ended)
-        order = np.lexsort((logs @ self._weights, -np.maximum(0.0, self._least(ended) - logs) @ self._weights))
+        lower = np.maximum(0.0, self._least(ended) - logs)
+        order = np.lexsort((logs.mean(axis=1), -lower.mean(axis=1)))
         return next((table.points[index] for index in order if table.works[index] not in known), None)
 
     def ranked(self, kernel: Kernel, space: Space) -> list[Point]:
@@ -101,7 +96,7 @@ class Expectation:
             part = {name: defaults[name] for name, _ in space.dimensions}
             return [space.at(index) for index in np.argsort(space.distances(part), kind="stable")[:MOST]]
         table = self._table(kernel, space)
-        order = np.argsort(self._logs(kernel, table, ()) @ self._weights, kind="stable")
+        order = np.argsort(self._logs(kernel, table, ()).mean(axis=1), kind="stable")
         return [table.points[index] for index in order]
 
     def unmeasured(self, tried: Finished, ended: Sequence[Finished]) -> dict[tuple[str, int], float]:
@@ -111,7 +106,8 @@ class Expectation:
         """
         if not self._decides:
             return {}
-        measured, costs = self._sample(tried)[0], np.exp(self._corrected(tried, ended))
+        coefficients = self._coefficients(tried.trial.variant.kernel, ended)
+        measured, costs = self._sample(tried)[0], np.exp(self._corrected(tried, coefficients))
         places = [(name, vlen) for vlen in self._vlens for name in self._labels]
         return {place: float(costs[i]) for i, place in enumerate(places) if not measured[i]}
 
@@ -155,20 +151,22 @@ class Expectation:
         """
         passed = [one for one in ended if one.outcome.ok]
         if not passed:
-            return np.full(len(self._weights), -np.inf)
-        least = np.full(len(self._weights), np.inf)
+            return np.full(len(self._labels) * len(self._vlens), -np.inf)
+        least = np.full(len(self._labels) * len(self._vlens), np.inf)
         for measured, _, costs in map(self._sample, passed):
             least[measured] = np.minimum(least[measured], np.log(costs))
         if np.isinf(least).any():
-            expected = np.min([self._corrected(one, ended) for one in passed], axis=0)
-            least = np.where(np.isinf(least), expected, least)
+            kernels = {one.trial.variant.kernel.id: one.trial.variant.kernel for one in passed}
+            of = {name: self._coefficients(kernel, ended) for name, kernel in kernels.items()}
+            expected = [self._corrected(one, of[one.trial.variant.kernel.id]) for one in passed]
+            least = np.where(np.isinf(least), np.min(expected, axis=0), least)
         return least
 
-    def _corrected(self, tried: Finished, ended: Sequence[Finished]) -> Matrix:
+    def _corrected(self, tried: Finished, coefficients: Matrix) -> Matrix:
         """Logarithms of a tried variant's costs, moved by its mean distance from the model."""
         measured, terms, costs = self._sample(tried)
         with threadpool_limits(1):
-            logs: Matrix = np.log(terms @ self._coefficients(tried.trial.variant.kernel, ended))
+            logs: Matrix = np.log(terms @ coefficients)
         return logs + float(np.mean(np.log(costs) - logs[measured]))
 
     def _coefficients(self, kernel: Kernel, ended: Sequence[Finished]) -> Matrix:

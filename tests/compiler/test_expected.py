@@ -53,7 +53,6 @@ def recorded() -> Recorded:
     by_label = {one.label: one for one in known}
     every = Counter(RECORD["classes"].values())
     course = race.Course(RECORD["work"], RECORD["classes"], dict.fromkeys(every, 1 / len(every)))
-    weights = {name: 1 / every[of_class] / len(every) for name, of_class in RECORD["classes"].items()}
     trials = []
     for number, point in enumerate(RECORD["points"]):
         cost_of = {name: each[0] for name, each in point["costs"].items()}
@@ -63,7 +62,7 @@ def recorded() -> Recorded:
         trials.append(Finished(Trial(str(number), 0, Stage.BLOCKING, variant), Outcome(Kind.OK), score))
     kernels = {one.trial.variant.kernel.id: one.trial.variant.kernel for one in trials}
     of_record = [by_label[name] for name in RECORD["work"]]
-    return Recorded(of_record, Expectation(GEMM, K1, of_record, K1.vlens, weights), trials, kernels)
+    return Recorded(of_record, Expectation(GEMM, K1, of_record, K1.vlens), trials, kernels)
 
 
 def test_of_the_best_kernel_typical_costs_order_blockings_as_measurements_do(recorded: Recorded) -> None:
