@@ -106,8 +106,8 @@ class Expectation:
         """
         if not self._decides:
             return {}
-        coefficients = self._coefficients(tried.trial.variant.kernel, ended)
-        measured, costs = self._sample(tried)[0], np.exp(self._corrected(tried, coefficients))
+        measured, _, _ = self._sample(tried)  # before the fit, which takes its kinds of work from the terms
+        costs = np.exp(self._corrected(tried, self._coefficients(tried.trial.variant.kernel, ended)))
         places = [(name, vlen) for vlen in self._vlens for name in self._labels]
         return {place: float(costs[i]) for i, place in enumerate(places) if not measured[i]}
 

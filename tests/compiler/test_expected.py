@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,16 @@ def test_without_decisions_the_blockings_nearest_to_the_defaults_come_first() ->
     assert order[0] == space.nearest({name: defaults[name] for name, _ in space.dimensions})
     assert set(order) == set(space.points())
     assert expectation.best(kernel, space, (), order[:1]) is None
+
+
+def test_what_a_trial_left_out_costs_about_what_was_measured(recorded: Recorded) -> None:
+    fresh = Expectation(GEMM, K1, recorded.problems, K1.vlens)
+    for kernel in recorded.kernels.values():
+        best, *_ = recorded.of(kernel)
+        small = dict(
+            sorted(best.score.per_problem.items(), key=lambda one: one[1].value)[: len(recorded.problems) // 2]
+        )
+        expected = fresh.unmeasured(replace(best, score=Score(best.score.cost, small)), recorded.trials)
+        assert {name for name, _ in expected} == best.score.per_problem.keys() - small.keys()
+        off = [math.log(cost / best.score.per_problem[name].value) for (name, _), cost in expected.items()]
+        assert math.sqrt(sum(one**2 for one in off) / len(off)) < 0.5
