@@ -28,10 +28,11 @@ from tensorop.space import Space
 from tensorop.target import objective
 
 # Multiples of what multiplying a vector costs: medians of the coefficients that were fitted to blockings in ten
-# searches, by the clocks of three machines and under a board model. Work that is not named counts nothing.
+# searches, by the clocks of three machines and under a board model; 0 where most fits have none.
 TYPICAL = {
     "call": 90.0, "multiplies": 1.0, "loads": 0.8, "broadcasts": 0.1, "reads_apart": 0.4, "tiles": 15.0, "updates": 3.2,
-    "copied": 4.0, "runs": 2.7, "transposed": 0.5, "gathered": 1.0, "blocks": 50.0, "waits_4": 2.5, "waits_8": 0.2,
+    "copied": 4.0, "runs": 2.7, "transposed": 0.5, "gathered": 1.0, "blocks": 50.0, "other": 0.0, "steps": 0.0,
+    "waits_2": 0.0, "waits_4": 2.5, "waits_8": 0.2,
     "beyond_l1": 0.03, "beyond_whole_l2": 0.05, "beyond_whole_l3": 0.2,
 }  # fmt: skip
 MOST = 1500  # blockings of a kernel that are compared; of more, so many are drawn
@@ -106,7 +107,7 @@ class Expectation:
         """
         if not self._decides:
             return {}
-        measured, _, _ = self._sample(tried)  # before the fit, which takes its kinds of work from the terms
+        measured, _, _ = self._sample(tried)
         costs = np.exp(self._corrected(tried, self._coefficients(tried.trial.variant.kernel, ended)))
         places = [(name, vlen) for vlen in self._vlens for name in self._labels]
         return {place: float(costs[i]) for i, place in enumerate(places) if not measured[i]}
@@ -119,11 +120,11 @@ class Expectation:
         return self._tables[kernel.id]
 
     def _terms(self, kernel: Kernel, points: Sequence[Point]) -> Terms:
-        """Blockings x (VLENs x problems) x kinds of work."""
+        """Blockings x (VLENs x problems) x kinds of work, in the order of TYPICAL."""
         given = self._operator, self._platform, kernel, points, self._known
         each = [of_blockings(*given, vlen) for vlen in self._vlens]
-        self._typical = np.array([TYPICAL.get(name, 0.0) for name in each[0]])
-        found = np.concatenate([np.stack([*terms.values()], axis=2) for terms in each], axis=1)
+        none = np.zeros((len(points), len(self._labels)))
+        found = np.concatenate([np.stack([of.get(name, none) for name in TYPICAL], axis=2) for of in each], axis=1)
         return found.astype(np.float32)  # some hundred megabytes otherwise
 
     def _sample(self, finished: Finished) -> tuple[NDArray[np.bool_], Terms, Matrix]:
@@ -173,7 +174,7 @@ class Expectation:
         """Cost of a unit of each kind of work: from all trials, and then from those of the kernel."""
         used = ended[: len(ended) - len(ended) % max(1, (1 << len(ended).bit_length()) // (2 * STEPS))]
         passed = [one for one in used if one.outcome.ok]
-        usual = self._fit("", passed, len(used), self._typical)
+        usual = self._fit("", passed, len(used), np.array([*TYPICAL.values()]))
         mine = [one for one in passed if one.trial.variant.kernel.id == kernel.id]
         return self._fit(kernel.id, mine, len(used), usual)
 

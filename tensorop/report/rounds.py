@@ -38,7 +38,7 @@ class Rounds:
 
 def rounds(folder: Path, uses: Sequence[TemplateUse], chosen: Sequence[Choices]) -> Rounds | None:
     """The rounds of a run; None if it has no transcript. Raises JobError for a damaged one."""
-    if not any((folder / accounting.WORK).glob("[0-9]*.json")):
+    if not any((folder / transcript.OF_RUN).glob("[0-9]*.json")):
         return None
     account = accounting.account(folder)
     costs = {use.name: use.best for use in uses}
@@ -49,7 +49,7 @@ def rounds(folder: Path, uses: Sequence[TemplateUse], chosen: Sequence[Choices])
     parents = {use.name: use.parent for use in uses}
     served = [won for choice in chosen for won in choice.won]
     found = []
-    for call, recorded in zip(account.calls, transcript.calls(folder / accounting.WORK), strict=True):
+    for call, recorded in zip(account.calls, transcript.calls(folder / transcript.OF_RUN), strict=True):
         own = costs.get(call.template, {}) if call.accepted else {}
         parent = parents.get(call.template, "") if call.accepted else ""
         asked = recorded.request.messages[-1].text if recorded.request.messages else ""

@@ -181,7 +181,7 @@ class Seeded:
 
     The inner strategy gets every cost, so it learns from the first points too.
 
-    expected: (points seen) -> the point of least expected cost; it has one of TURNS
+    expected: (points seen) -> the point that the cost model proposes; it has one of TURNS
     """
 
     def __init__(

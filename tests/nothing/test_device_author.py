@@ -88,7 +88,7 @@ def test_the_example_is_a_template() -> None:
 
 
 def test_the_same_folder_keeps_its_seed(tmp_path: Path) -> None:
-    """A question about a failure names the call, so with another seed an open question would be another one."""
+    """A question about a failure names the call, so an open question depends on the seed."""
     first = author(tmp_path)
     assert author(tmp_path).seed == first.seed
     assert author(tmp_path / "other").seed != first.seed

@@ -12,7 +12,6 @@ from tensorop.author.llm.transcript import RecordedCall
 from tensorop.errors import UsageError
 from tensorop.model.trial import Outcome
 
-WORK = Path("work") / "llm"  # of a transcript, in the folder of a run
 # The stages of an answer, in their order: the endpoint answers, the answer has a template, the gates accept it, it is
 # rendered, built, verified, and measured.
 STAGES = ("answer", "template", "gates", "render", "build", "verify", "measure")
@@ -70,9 +69,9 @@ class Account:
 def account(folder: Path) -> Account:
     """The account of a run's folder, or of a transcript's. Raises UsageError without a transcript, JobError for a
     damaged one."""
-    place = next((one for one in (folder / WORK, folder) if any(one.glob("[0-9]*.json"))), None)
-    recorded = transcript.calls(place) if place else []
-    if place is None or not recorded:
+    place = transcript.place(folder)
+    recorded = transcript.calls(place)
+    if not recorded:
         raise UsageError(
             f"{folder} has no recorded calls of a language model",
             hint="name the folder of a run with --author llm, or a copy of its work/llm",

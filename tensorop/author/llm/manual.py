@@ -1,4 +1,4 @@
-"""A transport for a chat window: writes each question to a file, and takes the answer from another one."""
+"""A transport for a chat window: writes each question to a file, and reads the answer from a second file."""
 
 from __future__ import annotations
 

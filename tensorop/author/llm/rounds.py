@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tensorop import settings
 from tensorop.author.llm import prompt, reading
+from tensorop.author.llm import transcript as transcripts
 from tensorop.author.llm.manual import ManualTransport
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import AnyBrief, Lessons, Standing, repeatable
@@ -212,10 +213,7 @@ def limits(job: Job) -> AuthorLimits:
 
 def transcript(job: Job) -> Path | None:
     """The folder of the transcript that the user names: that folder, or a run's."""
-    if job.transcript is None:
-        return None
-    of_run = job.transcript / "work" / "llm"
-    return of_run if of_run.is_dir() else job.transcript
+    return None if job.transcript is None else transcripts.place(job.transcript)
 
 
 def original(job: Job, work: Path) -> str:

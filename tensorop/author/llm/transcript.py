@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 SCHEMA = 1
 HEAD = "transcript.json"
+OF_RUN = Path("work") / "llm"  # of a transcript, in the folder of a run
 _NAME = re.compile(r"([0-9]{3,9})(?:-.*)?\.json", re.DOTALL)
 _COUNTS: dict[str, Any] = {"prompt_tokens": int, "completion_tokens": int, "seconds": int | float}
 _KINDS: dict[str, Any] = {"text": str, "model": str, **_COUNTS, "cost": int | float | None}
@@ -270,6 +271,11 @@ def _load(folder: Path) -> tuple[list[RecordedCall], int]:
     numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
     ordered = sorted(numbers, key=lambda path: (numbers[path], path))
     return [_read(path, "recorded call", _call) for path in ordered], 1 + max(numbers.values(), default=0)
+
+
+def place(folder: Path) -> Path:
+    """The transcript's folder: in the folder of a run, or that folder itself."""
+    return folder / OF_RUN if (folder / OF_RUN).is_dir() else folder
 
 
 def head(folder: Path) -> TranscriptHead:
