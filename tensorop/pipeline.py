@@ -108,6 +108,10 @@ def _check_effect(job: Job, target: Target) -> None:
         del ignored["author_calls"]
     if job.author != "replay":
         ignored["transcript"] = "without --author replay: no transcript is read"
+    if job.author not in ("llm", "manual"):
+        ignored["leave_out"] = "without --author llm or manual: nothing is asked"
+    elif not target.measures:
+        ignored["leave_out"] = f"for '{target.platform.name}': questions for a GPU have no parts that can be left out"
     if job.author == offline.AUTHOR:
         ignored["unsafe"] = "without --author llm, manual or replay: only shipped kernels run"
     else:
@@ -338,6 +342,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "seed": job.seed,  # seed of everything random
         "warm start": job.warm_start,  # where the search begins
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
+        **({"left out": job.leave_out} if job.leave_out else {}),  # of the questions to a language model
     }
 
 

@@ -1,17 +1,24 @@
-"""`author`: what the calls of a language model cost, and what they gained."""
+"""`author`: what the calls of a language model cost, what they gained, and what the parts of questions are worth."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import click
 
+from tensorop import tuning
 from tensorop.author.llm import accounting
 from tensorop.author.llm.accounting import Account, AccountedCall
 from tensorop.cli import screen, tables
-from tensorop.cli.command import Format, command, examples
+from tensorop.cli.command import Format, Plugins, Runner, command, examples
+from tensorop.cli.operator_command import STOPPED_EARLY
+from tensorop.cli.progress import follow
+from tensorop.commands import ablation
+from tensorop.commands.ablation import AblatedRun
+from tensorop.model.job import Job
 from tensorop.model.option import Option
 
 
@@ -63,9 +70,95 @@ def _figures(of: Account | AccountedCall) -> tuple[str, ...]:
     return f"{of.prompt_tokens}", f"{of.completion_tokens}", f"{of.seconds:.1f}", cost
 
 
+@command(
+    "author ablate gemm --platform rvv --dtype f32",
+    "author ablate gemm --platform rvv --arm no-hints --arm everything --trials 100",
+    name="ablate",
+)
+def ablate(
+    operator: Annotated[str, Option(metavar="OPERATOR", positional=True)],
+    platform: Annotated[str, Job.options()["platform"][1]] = Job.platform,
+    dtype: Annotated[str | None, Job.options()["dtypes"][1]] = None,
+    shapes: Annotated[str | None, Job.options()["shapes"][1]] = None,
+    arms: Annotated[
+        tuple[str, ...],
+        Option("Run this arm. You may repeat it.", "|".join(ablation.ARMS), "no-hints", multiple=True, name="arm",
+               shown="all", choices=ablation.ARMS),
+    ] = (),
+    trials: Annotated[int, Option("Search N trials in each arm.", "N", "100", least=1, most=10**9)] = 200,
+    calls: Annotated[
+        int, Option("Ask the model N times in each arm, repairs included.", "N", "12", least=1, most=10_000,
+                    name="author-calls")
+    ] = 6,
+    author_: Annotated[
+        str, Option("Choose who answers, as the operator's command does.", example="replay", name="author",
+                    choices=("llm", "manual", "replay"))
+    ] = "llm",
+    transcripts: Annotated[
+        Path | None,
+        Option("Replay the arms in the folder of an earlier ablation.", "DIR", "build/ablation", name="transcript",
+               must_be="folder"),
+    ] = None,
+    withhold: Annotated[str | None, Job.options()["withhold"][1]] = None,
+    seed: Annotated[str, Job.options()["seed"][1]] = "0",
+    runner: Runner = None,
+    plugins: Plugins = (),
+    out: Annotated[
+        Path | None, Option("Write a folder for each arm below this one.", "DIR", "build/mine",
+                            shown="build/ablation-OPERATOR-PLATFORM")
+    ] = None,
+    format_: Format = "table",
+) -> None:  # fmt: skip
+    """Measure what the parts of questions to a language model are worth.
+
+    The same job runs once in each arm, with equal trials and calls: without the platform's facts, without hints,
+    without feedback, with feedback that has no counters, and with everything. Run the command again to resume. With
+    --author replay and no --transcript, each arm replays its own recording in OUT.
+
+    Costs are those of micro-kernels alone, for the first dtype. One run of an arm says little: repeat it with other
+    seeds and folders.
+
+    Exit status: 0 done, 1 failed, 2 wrong usage, 3 stopped early: the table has the arms that ended.
+    """
+    given = {
+        "platform": platform, "dtypes": dtype, "shapes": shapes, "trials": trials, "author": author_,
+        "transcript": transcripts, "withhold": withhold or (), "seed": seed, "runner": runner, "plugins": plugins,
+        "out": out or Path("build") / f"ablation-{operator}-{platform}",
+    }  # fmt: skip
+    given |= {} if author_ == "replay" else {"author_calls": calls}
+    whole = tuning.job(operator, {name: value for name, value in given.items() if value is not None})
+    found: list[AblatedRun] = []
+    early = False
+    for name in arms or ablation.ARMS:
+        screen.echo(f"arm {name}", err=True)
+        job = ablation.job(whole, name)
+        early = follow(job).early
+        if early:
+            break
+        found.append(ablation.results(job, name))
+    record = [asdict(one) | {"over_shipped": one.over_shipped} for one in found]
+    screen.answer(format_, record, lambda: show_arms(found))
+    if early:
+        raise SystemExit(STOPPED_EARLY)
+
+
+def show_arms(found: Sequence[AblatedRun]) -> None:
+    numbers = ("calls", "accepted", "tokens", "money", "trials", "best of the model", "best shipped", "gain")
+    table = tables.table("what the parts of questions are worth", ["arm"], numbers)
+    for one in found:
+        costs = ("" if cost is None else f"{cost:.4g}" for cost in (one.best, one.shipped))
+        gain = "" if one.over_shipped is None else f"{one.over_shipped:+.1%}"
+        money = "" if one.cost is None else f"{one.cost:.4f}"
+        table.add_row(
+            one.name, f"{one.calls}", f"{one.accepted}", f"{one.tokens}", money, f"{one.trials}", *costs, gain
+        )
+    tables.console().print(table)
+    tables.line("one run of each arm; costs of micro-kernels alone for 1000 flops, less is better")
+
+
 author = click.Group(
     "author",
-    commands=[stats],
-    help="Account for the calls to a language model.",
-    epilog=examples("author stats build/mine"),
+    commands=[ablate, stats],
+    help="Account for the calls to a language model, and measure what its questions are worth.",
+    epilog=examples("author stats build/mine", "author ablate gemm --platform rvv"),
 )

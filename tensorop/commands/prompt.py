@@ -16,6 +16,7 @@ from tensorop.errors import UsageError
 from tensorop.measure import model_peak, statistics
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.point import Value
 from tensorop.model.shape import Shape
 from tensorop.render import instantiate, prior
 from tensorop.specs import board
@@ -46,8 +47,10 @@ def any_brief(
     return brief(operator, platform, dtypes, shapes)
 
 
-def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[Shape]) -> Brief:
-    """The facts of a job's prompt for a processor."""
+def brief(
+    operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[Shape], left_out: str = ""
+) -> Brief:
+    """The facts of a job's prompt for a processor. left_out: as in Brief"""
     dtype = dtypes[0]
     primitives = platform.primitives_of(dtype)
     example = offline.example(operator.folder)
@@ -57,7 +60,11 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
     full = instantiate.defaults(operator, platform, dtype, point)
     names, _ = instantiate.kernel_context(operator, platform, instantiate.variant(operator, template, dtype, full))
     model = board.load(platform.board, f"platform '{platform.name}'") if platform.board else None
-    core = {name: int(getattr(of, "value", 0)) for name, of in model.core if of is not None} if model else {}
+    known: dict[str, Value] = {}  # of the core
+    if left_out != "facts":
+        known = {name: int(getattr(of, "value", 0)) for name, of in model.core if of is not None} if model else {}
+        known |= prior.facts(platform, dtype, {})
+        known["out_of_order"] = int(not known["in_order"])
     return Brief(
         operator=operator,
         platform=platform,
@@ -73,15 +80,16 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
         },
         known={
             **dict.fromkeys(primitives.with_aliases, 1),
-            **core,
-            **prior.facts(platform, dtype, {}),
+            **known,
             "settings": len(platform.settings),
             "board": int(model is not None),
             "masked": int(primitives.masked),
+            "facts_left_out": int(left_out == "facts"),
         },
         names={name: value for name, value in names.items() if {**facts, **point}.get(name) != value},
-        bounds=_bounds(platform, model, dtypes) if model else {},
+        bounds=_bounds(platform, model, dtypes) if model and left_out != "facts" else {},
         example=example,
+        left_out=left_out,
     )
 
 

@@ -81,7 +81,7 @@ class JobAuthor:
             yield Phase("author", f"{source} for up to {self.before} templates, {also}")
         if not self.recording.replays:
             head = replace(self.recording.head, model=self.model.model, seed=job.seed, before=self.before)
-            self.recording.begin(replace(head, verification=str(self.seed)))
+            self.recording.begin(replace(head, verification=str(self.seed), left_out=job.leave_out or ""))
         accepted: list[KernelTemplate] = []
         for answer in self.model.rounds(self.before, self.judge):
             _note(journal, answer)
@@ -117,7 +117,7 @@ class JobAuthor:
     def model(self) -> LlmAuthor:
         """The language model, or a recording of one. Raises UsageError if the environment sets no usable endpoint."""
         job, operator, platform = self.job, self.operator, self.target.platform
-        brief = prompt.brief(operator, platform, job.dtypes, job.shapes)
+        brief = prompt.brief(operator, platform, job.dtypes, job.shapes, job.leave_out or "")
         return rounds.of_job(job, brief, self.work)
 
     @property

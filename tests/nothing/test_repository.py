@@ -34,6 +34,7 @@ GENERAL = {"bandit", "generic", "grid", "native", "random", "scalar"}
 # What of the core may name a plug-in: defaults, examples in help texts, files of others that bear an ISA's name.
 MAY_NAME = {
     "tensorop/cli/catalog_commands.py": {"bayes", "gemm", "rvv"},
+    "tensorop/cli/author_commands.py": {"gemm", "rvv"},
     "tensorop/kits/commands.py": {"gemm", "rvv"},
     "tensorop/cli/library_commands.py": {"gemm", "rvv"},
     "tensorop/cli/operator_command.py": {"avx2", "rvv"},

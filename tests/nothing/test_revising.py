@@ -39,7 +39,7 @@ TRIALS = (*NULL, "--trials", "60")
 
 
 class Model:
-    """A server that plays ANSWERS in turn."""
+    """A server that plays ANSWERS in turn, again and again."""
 
     def __init__(self, server: HTTPServer) -> None:
         self.asked: list[str] = []
@@ -49,7 +49,7 @@ class Model:
     def _answer(self, request: Request) -> Response:
         self.asked.append(json.loads(request.data)["messages"][-1]["content"])
         self.before(len(self.asked))
-        message = {"role": "assistant", "content": ANSWERS[len(self.asked) - 1]}
+        message = {"role": "assistant", "content": ANSWERS[(len(self.asked) - 1) % len(ANSWERS)]}
         body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         return Response(json.dumps(body), 200, None, "application/json")
 
@@ -189,6 +189,7 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
         (("--withhold", "dot,lanes,outer,stream"), "--withhold leaves no template"),
         (("--author", "replay", "--transcript", "."), "contains no transcript"),
         (("--transcript", "."), "--transcript has no effect without --author replay"),
+        (("--leave-out", "hints"), "--leave-out has no effect without --author llm or manual"),
         (("--author-calls", "3"), "--author-calls has no effect without --author llm"),
         (("--author", "llm", "--author-time", "30h"), "--author-time must be a positive time of at most a day"),
     ],

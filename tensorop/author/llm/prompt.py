@@ -34,6 +34,9 @@ from tensorop.specs import files
 
 LOG_TAIL = 4096
 MAX_FAILURES = 5
+# What can be left out of questions, to measure what it is worth: the platform's facts, hints, measured costs, and what
+# the measurements say besides costs (stalls, instructions, misses, the hottest loop).
+PARTS = ("facts", "hints", "feedback", "counters")
 MAX_DIAGNOSTICS = 12
 MAX_DIAGNOSTIC = 300  # characters of one diagnostic
 MAX_TOKENS = 16_000  # of the question for a new template
@@ -62,6 +65,7 @@ class Brief:
     names: Mapping[str, object]  # names of a kernel's text besides facts and tunables, with their values
     bounds: Mapping[str, float]  # dtype -> cost of 1000 flops of multiply-adds alone; empty if a clock measures it
     example: str  # a whole template that works
+    left_out: str = ""  # one of PARTS; empty: nothing is
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -75,9 +79,10 @@ class Brief:
             arguments.setdefault(ARGUMENTS[argument], []).append(argument)
         return {
             "arguments": arguments,
-            "machine": machine.machine(self.platform, self.dtypes[0]),
+            "machine": None if self.left_out == "facts" else machine.machine(self.platform, self.dtypes[0]),
             "rules": rules.rules(),
             "types": {dtype: self.platform.primitives_of(dtype) for dtype in self.dtypes},
+            **({"hints": ()} if self.left_out == "hints" else {}),
         }
 
 
@@ -149,6 +154,13 @@ class Standing:
 
 def improvement(brief: AnyBrief, standing: Standing, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
     """The question for a better template than the model's best. limit: tokens, by `tokens`"""
+    match brief.left_out if isinstance(brief, Brief) else "":
+        case "feedback":
+            return opening(brief, lessons, limit)
+        case "counters":
+            standing = replace(standing, loop=None, counters={})
+        case "facts":
+            standing = replace(standing, bound=None)
     recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
     asked = Message("user", _fill(brief, "improve.md.j2", told=recent, standing=standing))
     return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
@@ -246,8 +258,8 @@ def _fill(brief: AnyBrief, name: str, **more: object) -> str:
     context = {
         **vars(brief),
         "brief": brief,
-        **brief.more,
         "hints": sorted(f"hints/{file.name}" for file in folder.glob("hints/*.md.j2")),
+        **brief.more,
     }
     try:
         return env.get_template(name).render({**context, **more})

@@ -56,6 +56,7 @@ class TranscriptHead:
     seed: int = 0  # the job's; a question's seed is this plus the number of its template
     verification: str = ""  # the seed of the operands of verified and measured calls; empty: unknown
     before: int | None = None  # templates that were asked for before the search; None: unknown
+    left_out: str = ""  # of its questions, as in Brief
     # seed of a question during a search -> number of trials after which its answer joined
     joined: Mapping[str, int] = field(default_factory=dict)
 
@@ -321,7 +322,7 @@ def _outcome(record: dict[str, Any]) -> Outcome:
 def _head_of(path: Path, record: dict[str, Any]) -> TranscriptHead:
     head = TranscriptHead(**{name: value for name, value in record.items() if name != "schema"})
     joined = all(type(after) is int for after in head.joined.values())
-    texts = isinstance(head.model, str) and isinstance(head.verification, str)
+    texts = all(isinstance(text, str) for text in (head.model, head.verification, head.left_out))
     if not (texts and joined and type(head.seed) is int and type(head.before) in (int, type(None))):
         raise ValueError("a value has a wrong type")
     return head
