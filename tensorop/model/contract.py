@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tensorop.model import drawing
 from tensorop.model.call import Access, Buffer, Call, Outputs, Placement
 from tensorop.model.case import Case
-from tensorop.model.expression import evaluate
+from tensorop.model.expression import evaluate, real
 from tensorop.model.number import NUMBERS, Number
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
@@ -34,6 +34,9 @@ class Operand:
     shape: tuple[str, ...]  # its sides in elements: expressions over dimensions, attributes and flags
     # dtype of the operator -> number format of this operand, if different
     formats: Mapping[str, str] = field(default_factory=dict)
+    # Of an operand of indices, such as the offsets of a ragged batch: an expression for the last of them. They ascend
+    # from 0, in equal steps or not. Empty: the operand has numbers of any value.
+    ascends_to: str = ""
 
     def number(self, dtype: str) -> Number:
         return NUMBERS[self.formats.get(dtype, dtype)]
@@ -52,11 +55,14 @@ class Contract(ABC):
     name: str
     shapes: Shapes
     operands: Mapping[str, Operand]  # in the order of a call's buffers
-    parameters: Mapping[str, float]  # run-time numbers with their defaults, in the order of a call's scalars
+    # run-time numbers with their defaults, in the order of a call's scalars; a text is an expression (expression.real)
+    # over the names in operands' shapes
+    parameters: Mapping[str, float | str]
     # Further parameters of a call: name -> value -> its number. The first value is the default; a problem's option of
     # the same name sets another one. The order is that of a call's flags; the last flag is the forced variant.
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     leading: tuple[str, ...] = ()  # operands with a leading dimension, in the order of a call's `lds`
+    used: Contract | None = None  # the contract of the operator in `uses`: its grids, workspace and problems
 
     CONTROL_TILE: ClassVar[Mapping[str, int]]  # tile for the grids of negative controls
     CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # shape for their timing
@@ -220,11 +226,18 @@ class Contract(ABC):
             buffers.append(Buffer("workspace", Access.SCRATCH, scratch))
         return Call(
             dims=tuple(problem.sizes.values()),
-            scalars=tuple(float(problem.options.get(name, usual)) for name, usual in self.parameters.items()),
+            scalars=tuple(self._scalar(problem, name) for name in self.parameters),
             flags=self.told(problem),
             buffers=tuple(buffers),
             placement=placement,
         )
+
+    def _scalar(self, problem: Problem, name: str) -> float:
+        """A run-time number of a call: the problem's option of this name, or its default."""
+        if name in problem.options:
+            return float(problem.options[name])
+        usual = self.parameters[name]
+        return real(usual, self.known(problem)) if isinstance(usual, str) else usual
 
     def _values(self, one: Operand, problem: Problem, rng: np.random.Generator, distribution: str) -> Array:
         if distribution not in self.DISTRIBUTIONS:
@@ -232,6 +245,10 @@ class Contract(ABC):
         size, number = math.prod(one.sides(self.known(problem))), one.number(problem.dtype)
         if one.access in (Access.OUT, Access.SCRATCH):
             return number.poison(size, rng)
+        if one.ascends_to:
+            last = evaluate(one.ascends_to, self.known(problem))
+            inner = np.sort(rng.integers(0, last + 1, max(0, size - 2)))
+            return number.encoded(np.concatenate([[0], inner, [last]])[:size])
         whole = number.whole or distribution == "integer"
         return number.encoded(rng.integers(-4, 5, size) if whole else rng.standard_normal(size))
 

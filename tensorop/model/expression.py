@@ -1,6 +1,7 @@
 """Constraint expressions: a small, typed, side-effect-free part of Python.
 
 Names, integers, strings, tuples after `in`, `+ - * // %`, comparisons (chained too), `and or not`, `min`, `max`.
+Expressions of real numbers, such as default parameters, also have decimal fractions, `/` and `sqrt`.
 Texts may be untrusted, so parsing refuses everything else, and arithmetic on strings. A parsed expression has no loops,
 calls only `min` and `max`, and its work is bounded by its length.
 """
@@ -8,6 +9,7 @@ calls only `min` and `max`, and its work is bounded by its length.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -28,6 +30,7 @@ _OF_COLUMNS: dict[str, Callable[..., Any]] = {
     "max": lambda *of: reduce(np.maximum, of),
 }
 _SCOPE = {"__builtins__": {}, **FUNCTIONS}
+_OF_REALS = {**_SCOPE, "sqrt": math.sqrt}
 
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
@@ -64,8 +67,8 @@ class Expression:
         return _in_c(ast.parse(self.text.strip(), mode="eval").body, self.text)
 
 
-def parse(text: str, kinds: Mapping[str, type]) -> Expression:
-    """Parses an expression over names of type `int` or `str`.
+def parse(text: str, kinds: Mapping[str, type], reals: bool = False) -> Expression:
+    """Parses an expression over names of type `int` or `str`. reals: as for `real`, and only for it
 
     Raises SpecError with the text and its fault: syntax, an unknown name, a string in place of a number, or a construct
     outside of the language.
@@ -74,7 +77,7 @@ def parse(text: str, kinds: Mapping[str, type]) -> Expression:
         raise SpecError(f"the expression '{text[:40]}...' has {len(text)} characters; at most {MAX_LENGTH} are read")
     try:
         tree = ast.parse(text.strip(), mode="eval")
-        reader = _Reader(text, kinds)
+        reader = _Reader(text, kinds, reals)
         reader.kind(tree.body)
         return Expression(text, frozenset(reader.names), compile(tree, "<constraint>", "eval"))
     except RecursionError:
@@ -89,6 +92,18 @@ def evaluate(text: str, values: Mapping[str, Value]) -> int:
         return int(_parsed(text, tuple((name, type(value)) for name, value in values.items())).value(values))
     except ZeroDivisionError:
         raise SpecError(f"'{text}' divides by zero") from None
+
+
+def real(text: str, values: Mapping[str, int]) -> float:
+    """The value of an expression of real numbers. Raises SpecError as `parse`, and where it has no finite value."""
+    code = parse(text, dict.fromkeys(values, int), reals=True).code
+    try:
+        found = float(eval(code, _OF_REALS, values))
+    except (ArithmeticError, ValueError) as error:  # a square root of a negative number
+        raise SpecError(f"'{text}' has no value: {error}") from None
+    if not math.isfinite(found):
+        raise SpecError(f"'{text}' is {found}")
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -132,9 +147,10 @@ def _in_c(node: ast.expr, text: str) -> str:
 class _Reader:
     """Checks the tree against the language, and finds the type of each node."""
 
-    def __init__(self, text: str, kinds: Mapping[str, type]) -> None:
+    def __init__(self, text: str, kinds: Mapping[str, type], reals: bool = False) -> None:
         self.text = text
         self.kinds = kinds
+        self.reals = reals
         self.names: set[str] = set()
 
     def kind(self, node: ast.expr) -> type:
@@ -142,6 +158,8 @@ class _Reader:
             case ast.Constant(value=bool()):
                 return int
             case ast.Constant(value=int(number)) if abs(number) < MAX_INTEGER:
+                return int
+            case ast.Constant(value=float()) if self.reals:
                 return int
             case ast.Constant(value=str()):
                 return str
@@ -153,6 +171,10 @@ class _Reader:
                 return int if self.kinds[name] is bool else self.kinds[name]
             case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
                 return self._numbers(left, right)
+            case ast.BinOp(left=left, op=ast.Div(), right=right) if self.reals:
+                return self._numbers(left, right)
+            case ast.Call(func=ast.Name(id="sqrt"), args=[of], keywords=[]) if self.reals:
+                return self._numbers(of)
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 return self._numbers(operand)
             case ast.UnaryOp(op=ast.Not(), operand=operand):

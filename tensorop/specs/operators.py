@@ -57,6 +57,12 @@ class OperandSpec(Record):
     leading: bool = False
     shape: tuple[str | int, ...] = Field(strict=False)
     formats: dict[str, str] = Field(default_factory=dict)
+    ascends_to: str = ""
+
+
+# What an operator has from the one in `uses` where its own file lacks the key, of some also where it lacks a part
+INHERITED = ("blocking", "defaults", "costs", "numbers", "stages")
+_IN_PARTS = ("blocking", "defaults")
 
 
 class OperatorSpec(File):
@@ -68,7 +74,7 @@ class OperatorSpec(File):
     drawn: dict[str, Annotated[list[int], Field(min_length=1)]] = Field(default_factory=dict)
     rules: tuple[Constraint, ...] = Field(default=(), strict=False)
     operands: dict[str, OperandSpec] = Field(min_length=1)
-    parameters: dict[str, float] = Field(default_factory=dict, strict=False)
+    parameters: dict[str, float | str] = Field(default_factory=dict, strict=False)
     flags: dict[str, int | dict[str, int]] = Field(default_factory=dict)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     uses: str | None = None
@@ -144,6 +150,11 @@ class OperatorSpec(File):
         for name, one in self.operands.items():
             for text in one.shape:
                 _check_expression(f"operands.{name}.shape", str(text), (*known, *self.flags))
+            if one.ascends_to:
+                _check_expression(f"operands.{name}.ascends_to", one.ascends_to, (*known, *self.flags))
+        for name, value in self.parameters.items():
+            if isinstance(value, str):
+                _check_expression(f"parameters.{name}", value, (*known, *self.flags), reals=True)
         for i, one_rule in enumerate(self.rules):
             _check_expression(f"rules.{i}.must", one_rule.must, known)
         lacking = set(self.dims) - self.micro.keys() if self.micro else set()
@@ -196,9 +207,9 @@ class OperatorSpec(File):
             _expect(more, "direct.unasked", f"{direct.always} ('always') or more", direct.unasked)
 
 
-def _check_expression(key: str, text: str, known: Iterable[str]) -> None:
+def _check_expression(key: str, text: str, known: Iterable[str], reals: bool = False) -> None:
     try:
-        parse(text, dict.fromkeys(known, int))
+        parse(text, dict.fromkeys(known, int), reals)
     except SpecError as error:
         rule(False, f"key '{key}': expected an expression over {', '.join(known)}: {error}")
 
@@ -207,17 +218,21 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     """An operator by name. Raises UsageError for an unknown one, SpecError for a broken folder."""
     folder = catalog.find("templates", name, plugins).absolute()  # tools run in other folders
     path = folder / "operator.yaml"
-    spec = yamlfile.validate(OperatorSpec, yamlfile.read(path), str(path))
+    spec = yamlfile.validate(OperatorSpec, _whole(path, plugins), str(path))
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
     shapes, direct, blocking = spec.shapes, spec.direct, spec.blocking
     used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
-    operands = {n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats) for n, o in spec.operands.items()}
+    base = load(spec.uses, plugins) if spec.uses else None
+    operands = {
+        n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats, o.ascends_to) for n, o in spec.operands.items()
+    }
     flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
     leading = tuple(key for key, one in spec.operands.items() if one.leading)
     code = folder / "reference.py"
     own = _contract(code)
-    reference = _answer(code, "__init__", lambda: own(name, shapes, operands, spec.parameters, flags, leading))
+    more = base.reference if base else None
+    reference = _answer(code, "__init__", lambda: own(name, shapes, operands, spec.parameters, flags, leading, more))
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), spec.layouts[0])
     made: dict[str, Any] = {
@@ -238,9 +253,26 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         "reference": reference,
         "added": {**_shared(path, spec, used), **_added(name, plugins)},
         "uses": used,
-        "kernels_of": load(spec.uses, plugins) if spec.uses else None,
+        "kernels_of": base,
     }
     return Operator(**{**yamlfile.shared(spec, Operator), **made})
+
+
+def _whole(path: Path, plugins: tuple[Path, ...], users: tuple[Path, ...] = ()) -> dict[str, object]:
+    """An operator's file with what it inherits. users: the files that use it, in turn"""
+    made = yamlfile.read(path)
+    if not isinstance(used := made.get("uses"), str):
+        return made
+    other = catalog.find("templates", used, plugins) / "operator.yaml"
+    if other in (path, *users):
+        raise SpecError(f"{path}: key 'uses': expected an operator that does not use this one, got '{used}'")
+    base = _whole(other, plugins, (path, *users))
+    made = {key: base[key] for key in INHERITED if key in base} | made
+    for key in _IN_PARTS:
+        own, inherited = made.get(key), base.get(key)
+        if isinstance(own, dict) and isinstance(inherited, dict):
+            made[key] = {**inherited, **own}
+    return made
 
 
 def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tuple[Shape, ...]:

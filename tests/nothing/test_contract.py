@@ -120,6 +120,13 @@ def test_what_is_no_shape(shapes: Shapes, given: object, told: str) -> None:
         ),
         ("operator.yaml", "role: inout", "role: both", "key 'operands.y.role': "),
         ("operator.yaml", "parameters: {alpha: 1}", "parameters: [alpha]", "key 'parameters': "),
+        (
+            "operator.yaml",
+            "parameters: {alpha: 1}",
+            "parameters: {alpha: 1 / sqrt(q)}",
+            "key 'parameters.alpha': expected an expression over n",
+        ),
+        ("operator.yaml", "shape: [n]}\n  y", "shape: [n], ascends_to: q}\n  y", "key 'operands.x.ascends_to': "),
         ("operator.yaml", "micro: {n: 1024 * lanes}", "micro: {l: 3}", "key 'micro': expected n, got l"),
         ("reference.py", "def work(self, problem)", "def works(self, problem)", "-> 'float', got no such method"),
         (
@@ -211,6 +218,28 @@ def test_flags_and_slots_are_declared_once(tmp_path: Path) -> None:
     assert [call.flags for call in calls] == [(3, 0, -1), (5, 1, 4)]
     assert [[buffer.data.size for buffer in call.buffers] for call in calls] == [[10, 10, 0, 7], [10, 10, 10, 7]]
     assert [operator.reference.traffic(problem) for problem in (usual, other)] == [120, 160]
+
+
+def test_a_parameter_and_indices_follow_from_the_shape(tmp_path: Path) -> None:
+    changed(
+        plugins.write(tmp_path, ROOT) / "templates" / "axpy",
+        ("parameters: {alpha: 1}", "parameters: {alpha: 2.5 / sqrt(n)}"),
+        ("  y: {role: inout, shape: [n]}", "  y: {role: inout, shape: [n]}\n"
+         "  begins: {role: in, shape: [n % 5 + 1], formats: {f32: i32}, ascends_to: n}"),
+    )  # fmt: skip
+    contract = operators.load("axpy", (tmp_path,)).reference
+    usual, rng = contract.problem("f32", {"n": 16}), np.random.default_rng(0)
+    assert contract.call(usual, rng).scalars == (0.625,)
+    assert contract.call(usual.with_options(alpha=3), rng).scalars == (3.0,)
+    for size in (1, 9, 100, 103, 104):
+        problem = contract.problem("f32", {"n": size})
+        given = contract.call(problem, rng)
+        for call in (given, contract.alternated(problem, given, rng)):
+            offsets = call.buffers[2].data[: size % 5 + 1]
+            assert (np.diff(offsets) >= 0).all()
+            assert offsets[0] == 0
+            assert offsets.dtype == np.int32
+            assert offsets.size == 1 or offsets[-1] == size
 
 
 @pytest.mark.parametrize("name", ["n", "alpha", "variant"])
