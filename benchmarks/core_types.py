@@ -21,7 +21,6 @@ from pathlib import Path
 
 from tensorop import errors
 from tensorop.backends import reach
-from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
 from tensorop.commands import libraries
 from tensorop.commands.contest import Contest
@@ -31,6 +30,7 @@ from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.platform import BaselineChoice
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
+from tensorop.render import adapting
 from tensorop.runners import session
 from tensorop.runners.protocol import Check
 from tensorop.space import problems
@@ -210,7 +210,7 @@ def contest_of(
     target = reach(platform, None)
     operator = operators.load("gemm", plugins)
     tested = libraries.bring("openblas", target, dtypes, threads)
-    program = harness.of_operator(target.platform, operator).path
+    program = adapting.program(target.platform, operator).path
     return Contest(operator, target, program, tested, (), threads, False), tested
 
 

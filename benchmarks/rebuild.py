@@ -34,7 +34,6 @@ from elftools.elf.elffile import ELFFile
 
 from tensorop.author import offline
 from tensorop.backends import reach
-from tensorop.build import harness
 from tensorop.build.finished import archive_members
 from tensorop.commands import bench, libraries, opened
 from tensorop.commands.contest import Contest
@@ -45,7 +44,7 @@ from tensorop.model.bench import Ratio, Row
 from tensorop.model.winner import Winners, by_operator, trees_of
 from tensorop.package import card, product, publish
 from tensorop.package.sources import OperatorPart
-from tensorop.render import instantiate
+from tensorop.render import adapting, instantiate
 from tensorop.space import problems
 from tensorop.target import Target
 
@@ -191,7 +190,7 @@ def _pair(per_kflop: Mapping[str, float]) -> tuple[float, float]:
 def timed(found: opened.Opened, target: Target, old: Path, new: Path, told: Sequence[Mapping[str, Any]]) -> Ratio:
     """The old library's time over the new one's: geometric means over the shapes of medians and of quartiles."""
     both = [libraries.LibraryUnderTest(path.parent.name, path / found.library.name, "tensorop") for path in (new, old)]
-    program = harness.of_operator(target.platform, found.operator).path
+    program = adapting.program(target.platform, found.operator).path
     contest = Contest(found.operator, target, program, both[0], (both[1],), 1, True)
     ratios = []
     for layout, rows in _by_layout(found, told):

@@ -34,7 +34,6 @@ from typing import Any
 from tensorop import paths
 from tensorop.author import offline
 from tensorop.backends import qemu, reach
-from tensorop.build import harness
 from tensorop.clocked import FINAL_PACE
 from tensorop.commands import bench, opened
 from tensorop.errors import TensoropError
@@ -49,7 +48,7 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Tree, Winners, by_operator, trees_of
 from tensorop.package import product, publish
 from tensorop.package.sources import OperatorPart
-from tensorop.render import instantiate
+from tensorop.render import adapting, instantiate
 from tensorop.report import choices
 from tensorop.runners.protocol import Entry, TargetLibrary
 from tensorop.runners.session import Guest
@@ -127,7 +126,7 @@ class Judge:
         winners = [self._winners(dtype, variants) for dtype, variants in self.all.items()]
         made = product.product(found.platform, [OperatorPart(found.operator, winners)])
         self.whole = publish.publish(publish.stage(made, place), place) / made.library
-        self.program = harness.of_operator(found.platform, found.operator).path
+        self.program = adapting.program(found.platform, found.operator).path
         self.slot = found.operator.reference.variant_flag
         self.seed = Seed.draw(0)
 

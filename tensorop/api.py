@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import cffi
@@ -18,7 +17,8 @@ from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
-from tensorop.package import loadable, plugin_record
+from tensorop.package import binding, loadable, plugin_record
+from tensorop.package.binding import Binding
 from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
 from tensorop.provision import objdump
@@ -29,7 +29,7 @@ from tensorop.specs.printable import printable
 class Loaded:
     """One operator's loaded library, for its binding: cffi's `ffi` and `lib`, and the library's dtypes."""
 
-    def __init__(self, card: Card, library: Path, binding: ModuleType) -> None:
+    def __init__(self, card: Card, library: Path, binding: Binding) -> None:
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
         loadable.require_whole(library)
         self.ffi = cffi.FFI()
@@ -56,7 +56,7 @@ class Library:
     interpreter lock during a call.
     """
 
-    def __init__(self, folder: Path, operators: Mapping[str, Loaded], bindings: Mapping[str, ModuleType]) -> None:
+    def __init__(self, folder: Path, operators: Mapping[str, Loaded], bindings: Mapping[str, Binding]) -> None:
         self.folder = folder
         self.operators = dict(operators)
         self.dtypes: tuple[str, ...] = tuple(sorted({dtype for one in operators.values() for dtype in one.dtypes}))
@@ -131,7 +131,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
     root = path.resolve().parent.parent if path.is_file() else path
     with plugin_record.explained(root / MANIFEST, at):
         known = {name: operators.load(name, at) for name in cards}
-        bindings = {name: operators.binding(known[name], _device(card)) for name, (card, _) in cards.items()}
+        bindings = {name: binding.of(known[name], _device(card)) for name, (card, _) in cards.items()}
     for name, (card, file) in cards.items():
         if _UNVERIFIED in doubts[file] and not _read(file, known[name], _device(card)):
             doubts[file].append(f"was not read either: {objdump.NAME} is absent ({objdump.HINT})")

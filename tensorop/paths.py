@@ -23,6 +23,11 @@ def native_dir() -> Path:
     return _PACKAGE / "native"
 
 
+def generated_dir() -> Path:
+    """The folder of the parts that an operator has without files of its own."""
+    return _PACKAGE / "native" / "operator"
+
+
 def builtin_dir(kind: str) -> Path:
     """The shipped folder of a kind of plug-in: in the package of a wheel, else beside it in a checkout."""
     assert kind in (*PLUGIN_KINDS, "cmake")

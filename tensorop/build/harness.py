@@ -15,6 +15,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 
 PROGRAM = "harness"
+ADAPTER, BASELINES = "adapter.c", "baselines.c"  # of an operator
 GLIBC_FLOOR = "2.31"
 FLAGS = ("-std=gnu11", "-O3", "-g0", "-Wall", "-Wextra")
 
@@ -61,41 +62,43 @@ def static_object(arch: str) -> Artifact:
     return tool.required(made, f"the harness for {arch}")
 
 
-def of_operator(platform: Platform, operator: Operator) -> Artifact:
-    """The harness for shared libraries, with an operator's adapter.c and its baselines.c if there is one.
+def of_operator(platform: Platform, operator: Operator, adapter: str) -> Artifact:
+    """The harness for shared libraries, with an operator's adapter and its baselines.c if there is one.
 
-    baselines.c is compiled for the platform's instructions. Raises JobError, MissingTool.
+    adapter: its C; baselines.c is compiled for the platform's instructions. Raises JobError, MissingTool.
     """
-    baselines = operator.folder / "baselines.c"
+    baselines = operator.folder / BASELINES
     return dynamic_program(
         platform.arch,
-        operator.folder / "adapter.c",
+        adapter,
         operator.slots.files,
         (baselines, platform.compiler.arch_flags) if baselines.is_file() else None,
+        operator.folder,
     )
 
 
 def dynamic_program(
     arch: str,
-    adapter: Path,
+    adapter: str,
     headers: Sequence[tuple[str, str]] = (),
     baselines: tuple[Path, Sequence[str]] | None = None,
+    beside: Path | None = None,
 ) -> Artifact:
-    """The harness for shared libraries, linked with glibc and an adapter.c. Raises JobError, MissingTool.
+    """The harness for shared libraries, linked with glibc and an adapter. Raises JobError, MissingTool.
 
-    headers: (name, text) that the adapter may include; baselines: a C file and its own flags.
+    adapter: its C; headers: (name, text) that it may include; baselines: a C file and its own flags
+    beside: a folder with more headers
     """
     flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN")
-    include = ("-I", str(paths.native_dir()), "-I", ".")
-    beside = sorted(adapter.parent.glob("*.h"))
+    include = ("-I", str(paths.native_dir()), "-I", ".", *(("-I", str(beside)) if beside else ()))
 
     def fill(folder: Path) -> BuildLog | Outcome:
-        files = [str(file) for file in (*sources(), adapter)]
-        for name, text in headers:
+        files = [*map(str, sources()), ADAPTER]
+        for name, text in (*headers, (ADAPTER, adapter)):
             (folder / name).write_text(text, encoding="utf-8")
         if baselines is not None:
             file, own = baselines
-            words = (*flags[:2], *own, *FLAGS, *include, "-I", str(adapter.parent), "-c", str(file))
+            words = (*flags[:2], *own, *FLAGS, *include, "-c", str(file))
             made = tool.run(tool.cc(*words, "-o", "baselines.o"), folder, timeout_s=120, doing=f"compiling {file}")
             if isinstance(made, Outcome):
                 return made
@@ -103,7 +106,7 @@ def dynamic_program(
         argv = tool.cc(*flags, *include, *files, "-ldl", *(["-lm"] if baselines else []), "-o", PROGRAM)
         return tool.run(argv, folder, timeout_s=300, doing="building the harness for libraries")
 
-    content = cache.content([adapter, *beside, *([baselines[0]] if baselines else [])])
-    key = _key("dynamic", flags, content, tuple(headers), tuple(baselines[1]) if baselines else ())
+    content = cache.content([*(sorted(beside.glob("*.h")) if beside else []), *([baselines[0]] if baselines else [])])
+    key = _key("dynamic", flags, content, adapter, tuple(headers), tuple(baselines[1]) if baselines else ())
     made = cache.entry("harness", key, PROGRAM, fill)
     return tool.required(made, f"the harness for libraries of {arch}")

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tensorop.build import harness
 from tensorop.commands import contest as comparing
 from tensorop.commands import libraries
 from tensorop.commands.contest import Contest
@@ -18,6 +17,7 @@ from tensorop.model.bench import BaselineInfo, Bench, Row
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.verdict import Seed
+from tensorop.render import adapting
 from tensorop.space import problems
 from tensorop.target import Assumed, Target
 from tensorop.verify.answers import Answers
@@ -75,7 +75,7 @@ def compare(
     for name in against:
         libraries.check_known(name, own=operator.baselines)
     platform = target.platform
-    program = harness.of_operator(platform, operator).path
+    program = adapting.program(platform, operator).path
     absent: dict[str, str] = {}
     if target.deterministic and threads > 1:
         absent[f"{threads} threads"] = "a board model has one core; `tensorop verify` checks several for correctness"

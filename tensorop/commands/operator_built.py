@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tensorop.build import harness
 from tensorop.commands.operator_read import pairs
 from tensorop.errors import BoardError, JobError, MissingTool, SpecError
 from tensorop.model.kernel import KernelTemplate, Variant
@@ -17,7 +16,7 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.package.product import product
 from tensorop.package.sources import OperatorPart
-from tensorop.render import instantiate
+from tensorop.render import adapting, instantiate
 from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners import session
@@ -52,7 +51,7 @@ def built(
     evaluators = _evaluators(operator, target, dtypes, work, seed)
     adapter = operator.folder / "adapter.c"
     with _building(adapter):
-        program = harness.of_operator(target.platform, operator).path
+        program = adapting.program(target.platform, operator).path
     chosen: dict[str, tuple[Variant, Path]] = {}
     for dtype, evaluator in evaluators.items():
         found = _candidate(evaluator, [template for _, template in pairs(operator, target.platform, (dtype,))])

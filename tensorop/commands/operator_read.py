@@ -12,7 +12,6 @@ from typing import Any
 import cffi
 import numpy as np
 
-from tensorop import paths
 from tensorop.author import gate, offline
 from tensorop.commands import libraries
 from tensorop.costs.terms import quantities, term_matrix
@@ -24,6 +23,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.record import BrokenRule, rule
+from tensorop.package import binding
 from tensorop.render import instantiate, prior
 from tensorop.space import problems
 from tensorop.specs import operators, products
@@ -36,7 +36,7 @@ Look = tuple[str, Callable[[], Any]]  # the name of a part, and its check, which
 def parts(operator: Operator, dtypes: Sequence[str]) -> Iterator[Look]:
     """The checks that need neither platform nor compiler."""
     yield "files", lambda: operators.require_whole(operator)
-    yield "product/product.yaml", lambda: _product(operator)
+    yield "product/", lambda: _product(operator)
     yield "binding.py", lambda: _binding(operator)
     yield "controls/", lambda: _controls(operator)
     yield "operator.yaml: against", lambda: _against(operator)
@@ -69,7 +69,6 @@ def prompts(operator: Operator) -> tuple[Path, ...]:
 
 def _product(operator: Operator) -> None:
     spec = products.load(operator)
-    folders = (*operator.templates, paths.native_dir())
     name, first = next(iter(spec.libraries.items()))
     named = {
         "headers": spec.headers,
@@ -81,17 +80,18 @@ def _product(operator: Operator) -> None:
     with _at(f"{operator.folder / products.FOLDER / 'product.yaml'}"):
         for key, files in named.items():
             for file in files:
-                there = any((folder / products.FOLDER / f"{file}.j2").is_file() for folder in folders)
-                rule(there, f"key '{key}': expected a file of product/, {file}.j2 is none")
+                expected = f"expected a file of product/, {file}.j2 is none"
+                rule(products.template(operator, file), f"key '{key}': {expected}")
         there = any((folder / f"{spec.driver}.j2").is_file() for folder in operator.templates)
         rule(there, f"key 'driver': expected a file beside product/, {spec.driver}.j2 is none")
         for dtype in operator.dtypes:
             expected = f"expected the functions of each dtype, none are of {dtype}"
-            rule({dtype, "all"} & first.names.keys(), f"key 'libraries.{name}.names': {expected}")
+            held = dtype in first.names or first.names.keys() == {"all"}
+            rule(held, f"key 'libraries.{name}.names': {expected}")
 
 
 def _binding(operator: Operator) -> None:
-    module = operators.binding(operator)
+    module = binding.of(operator)
     with _at(f"{operator.folder / 'binding.py'}"):
         for name in ("declarations", "bind"):
             rule(callable(getattr(module, name, None)), f"expected a function '{name}', got none")
@@ -151,6 +151,10 @@ def _oracle(operator: Operator, dtype: str) -> None:
     some = isinstance(cases, Sequence) and cases and all(isinstance(case, Case) for case in cases)
     with _at(f"{file}: method 'quick_grid'"):
         rule(some, f"expected some cases, got {cases!r:.80}")
+    if operator.threads is not None:
+        with _at(f"{file}: method 'thread_grid'"):
+            of_threads = reference.thread_grid(dtype, reference.CONTROL_TILE, rng)
+            rule(of_threads, "expected some cases, since operator.yaml has the key 'threads', got none")
     for case in cases:
         with _at(f"{file}: method 'quick_grid': {case.label}"):
             reference.call(case.problem, rng, case.distribution, case.placement, start=case.start)

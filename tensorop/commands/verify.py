@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from tensorop.build import harness
 from tensorop.commands.opened import Opened
 from tensorop.model.case import Case
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.verdict import ControlResult, Seed, Verdict
-from tensorop.render import instantiate
+from tensorop.render import adapting, instantiate
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.target import Target
@@ -141,7 +140,7 @@ class _Judge:
         return [dataclasses.replace(verdict, dtype=dtype) for verdict in verdicts]
 
     def _subject(self, dtype: str, threads: int) -> Subject:
-        program = harness.of_operator(self.opened.platform, self.opened.operator).path
+        program = adapting.program(self.opened.platform, self.opened.operator).path
         library = TargetLibrary(self.target.runner.place(self.opened.library), "tensorop", dtype)
         guest = Guest(libraries=(library,), threads=threads)
         return Subject(self.target.runner, program, guest, timeout_s=CALL_TIMEOUT_S)

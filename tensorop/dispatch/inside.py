@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tensorop.build import harness
 from tensorop.dispatch.choice import CostRow
 from tensorop.dispatch.direct import served
 from tensorop.dispatch.evidence import FAULTS, RefusedVariant
@@ -17,6 +16,7 @@ from tensorop.model.call import Call
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.model.winner import Winners
+from tensorop.render import adapting
 from tensorop.runners.protocol import Entry, TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.search.task import Task
@@ -47,7 +47,7 @@ class LibraryBench:
     def __init__(self, task: Task, library: Path, given: Winners) -> None:
         self.task, self.given = task, given
         target = task.target
-        self.program = harness.of_operator(target.platform, task.operator).path
+        self.program = adapting.program(target.platform, task.operator).path
         placed = TargetLibrary(target.runner.place(library), "tensorop", given.dtype)
         self.guest = Guest(libraries=(placed,), cpu=target.runner.processor)
         slot = task.operator.reference.variant_flag

@@ -17,6 +17,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.provision import libc
+from tensorop.render import adapting
 from tensorop.specs import products
 from tensorop.verify.controls import Control
 
@@ -48,21 +49,21 @@ def build(
     native = paths.native_dir()
     kit = sorted((native / "kit").glob("*.c"))
     parts = [path for path in harness.sources() if path.stem != "harness_entry"]
-    adapter, baselines = operator.folder / "adapter.c", operator.folder / "baselines.c"
+    adapter, baselines = adapting.text(operator), operator.folder / harness.BASELINES
     table = _table(operator, dtypes, len(controls))
     static = libc.static_link(platform.arch)
 
     def fill(folder: Path) -> BuildLog | Outcome:
-        for name, text in operator.slots.files:
+        for name, text in (*operator.slots.files, (harness.ADAPTER, adapter), ("table.c", table)):
             (folder / name).write_text(text, encoding="utf-8")
-        (folder / "table.c").write_text(table, encoding="utf-8")
         made = []
         for number, artifact in enumerate(objects):
             made.append(f"control_{number}.o")
             renamed = artifact.path.read_bytes().replace(_ENTRY + b"\0", _CONTROL.format(number).encode() + b"\0")
             (folder / made[-1]).write_bytes(renamed)
         include = ("-I", str(native), "-I", str(native / "kit"), "-I", ".", "-I", str(operator.folder))
-        for file in (*parts, *kit, adapter, *([baselines] if baselines.is_file() else []), folder / "table.c"):
+        written = (folder / harness.ADAPTER, folder / "table.c")
+        for file in (*parts, *kit, *([baselines] if baselines.is_file() else []), *written):
             own = ("-Dmain=tensorop_harness",) if file.name == "harness.c" else ()
             own = (*own, *platform.compiler.arch_flags) if file == baselines else own
             made.append(f"{file.stem}.o")
@@ -76,10 +77,10 @@ def build(
             (folder / PROGRAM).chmod(0o755)
         return linked
 
-    files = [*parts, *kit, *(native / "kit").glob("*.h"), *native.glob("*.h"), adapter, archive]
+    files = [*parts, *kit, *(native / "kit").glob("*.h"), *native.glob("*.h"), archive]
     files += [*sorted(operator.folder.glob("*.h")), *([baselines] if baselines.is_file() else [])]
     key = cache.key_of(
-        cache.content(files), operator.slots.files, table, [o.key for o in objects], flags, static.origin,
+        cache.content(files), operator.slots.files, adapter, table, [o.key for o in objects], flags, static.origin,
         platform.compiler.arch_flags, tool.compiler_version(),
     )  # fmt: skip
     return tool.required(cache.entry("kits", key, PROGRAM, fill), f"the kit for {platform.name}")

@@ -66,6 +66,14 @@ class Expression:
         """
         return _in_c(ast.parse(self.text.strip(), mode="eval").body, self.text)
 
+    def checked_c(self, before: str) -> str:
+        """The expression in C over `int64_t`, with a variable `lost` that is set if there is no result.
+
+        It calls the functions of native/operator/product/check.c.j2. before: prefix of names, e.g. `call->`
+        Raises SpecError for a string, which has no equivalent in C.
+        """
+        return _checked_c(ast.parse(self.text.strip(), mode="eval").body, before, self.text)
+
 
 def parse(text: str, kinds: Mapping[str, type], reals: bool = False) -> Expression:
     """Parses an expression over names of type `int` or `str`. reals: as for `real`, and only for it
@@ -142,6 +150,52 @@ def _in_c(node: ast.expr, text: str) -> str:
                 found = f"({found} {sign} {_in_c(other, text)} ? {found} : {_in_c(other, text)})"
             return found
     raise SpecError(f"in '{text}': '{ast.unparse(node)}' cannot be translated to C")
+
+
+_CHECKED: dict[type[ast.AST], str] = {
+    ast.Add: "plus",
+    ast.Sub: "minus",
+    ast.Mult: "times",
+    ast.FloorDiv: "divided",
+    ast.Mod: "modulo",
+}
+
+
+def _checked_c(node: ast.expr, before: str, text: str) -> str:
+    def c(part: ast.expr) -> str:
+        return _checked_c(part, before, text)
+
+    match node:
+        case ast.Constant(value=int(number)):
+            return str(int(number))
+        case ast.Name(id=name):
+            return f"{before}{name}"
+        case ast.BinOp(left=left, op=op, right=right):
+            return f"{_CHECKED[type(op)]}({c(left)}, {c(right)}, &lost)"
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return f"!{c(operand)}"
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return f"minus(0, {c(operand)}, &lost)"
+        case ast.UnaryOp(operand=operand):
+            return c(operand)
+        case ast.BoolOp(op=ast.Or(), values=values):
+            return f"({' ?: '.join(map(c, values))})"
+        case ast.BoolOp(values=[*values, last]):
+            return reduce(lambda rest, one: f"({c(one)} ? {rest} : 0)", reversed(values), c(last))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = zip([left, *others], ops, others, strict=False)
+            return f"({' && '.join(_compared_c(c(one), op, other, c) for one, op, other in sides)})"
+        case ast.Call(func=ast.Name(id=name), args=[first, *rest]):
+            function = "least" if name == "min" else "most"
+            return reduce(lambda found, one: f"{function}({found}, {c(one)})", rest, c(first))
+    raise SpecError(f"in '{text}': '{ast.unparse(node)}' cannot be translated to C")
+
+
+def _compared_c(left: str, op: ast.cmpop, right: ast.expr, c: Callable[[ast.expr], str]) -> str:
+    if isinstance(right, ast.Tuple | ast.List):  # after `in`
+        among = " || ".join(f"{left} == {c(one)}" for one in right.elts) or "0"
+        return f"({among})" if isinstance(op, ast.In) else f"!({among})"
+    return f"{left} {_C_SIGNS[type(op)]} {c(right)}"
 
 
 class _Reader:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from tensorop import paths
 from tensorop.model.contract import Contract
+from tensorop.model.interface import Interface
 from tensorop.model.kernel import Constraint, Source
 from tensorop.model.point import Value
 from tensorop.model.record import Count, record
@@ -48,6 +51,14 @@ class Costs:
     terms: Mapping[str, str] = field(default_factory=dict)
 
 
+@record
+class Threads:
+    """How a generated dispatch divides a call among threads."""
+
+    dim: str  # each thread has a part of it; the first side of every operand that depends on it
+    work: str  # multiply-adds of a call: an expression over dimensions, attributes and flags
+
+
 @dataclass(frozen=True)
 class Operator:
     """operator.yaml with the loaded reference.py."""
@@ -80,6 +91,7 @@ class Operator:
     # name -> file of templates from `uses` and plug-in folders; they replace its own
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()  # names for templates in addition to their tunables: sizes of the rendered tile
+    threads: Threads | None = None  # None: a generated dispatch uses one thread
 
     @property
     def slots(self) -> Source:
@@ -90,6 +102,16 @@ class Operator:
     def templates(self) -> tuple[Path, ...]:
         """Folders of its templates, its own folder first."""
         return self.folder, *self.uses
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """Folders of its templates, then that of the generated parts, which it has where it has no file of the name."""
+        return *self.templates, paths.generated_dir()
+
+    @cached_property
+    def interface(self) -> Interface:
+        """The terms of the generated parts."""
+        return Interface.of(self)
 
     @property
     def features(self) -> dict[str, str]:

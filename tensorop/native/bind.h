@@ -15,6 +15,9 @@ struct tensorop_interface {
     void (*call)(const struct tensorop_bound *self, const struct tensorop_call *call);
 };
 
+/* The table of an operator's baselines.c for a generated adapter; its last entry is empty. */
+extern const struct tensorop_interface tensorop_baselines[];
+
 /* tensorop_bind (call.h) by a table of `count` entries. */
 static inline int tensorop_bind_among(const struct tensorop_interface *known, size_t count,
                                       struct tensorop_bound *out, const char *api,

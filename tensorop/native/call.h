@@ -1,7 +1,7 @@
 /* The calling convention between the harness and the functions that it runs.
  *
- * The operator defines the meaning of each slot (templates/<op>/adapter.c); to the harness, buffers
- * are bytes. A candidate is linked statically. It exports tensorop_candidate_0 (the operator) and,
+ * operator.yaml defines the meaning of each slot (slots.h names them); to the harness, buffers are
+ * bytes. A candidate is linked statically. It exports tensorop_candidate_0 (the operator) and,
  * for the first search stage, tensorop_candidate_1 (its micro-kernel alone). A library is opened
  * with dlopen, and the operator's adapter binds it. */
 #ifndef TENSOROP_CALL_H

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tensorop import __version__, paths
+from tensorop import __version__
 from tensorop.author import offline
 from tensorop.build import needs
 from tensorop.build.needs import Needs
@@ -127,6 +127,7 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
     entries = {w.dtype: _entries(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "operator": operator.name,
+        "interface": operator.interface.names,
         "seen": operator.seen,
         "dtypes": [w.dtype for w in winners],
         "types": {w.dtype: {**spec.types.get(w.dtype, {}), "compute": work.compute(w)} for w in winners},
@@ -201,10 +202,11 @@ class _Work:
     def __init__(self, operator: Operator, platform: Platform, spec: products.ProductSpec, texts: Texts) -> None:
         self.operator, self.platform, self.spec, self.texts = operator, platform, spec, texts
         self.private: list[tuple[str, str]] = []
-        self._env = render.environment((*operator.templates, paths.native_dir()))
+        self._env = render.environment(products.folders(operator))
 
     def product(self, name: str, names: Mapping[str, object]) -> str:
-        return render.c_text(self._env, f"{products.FOLDER}/{name}.j2", names)
+        template = products.template(self.operator, name) or f"{products.FOLDER}/{name}.j2"
+        return render.c_text(self._env, template, names)
 
     def compute(self, winners: Winners) -> str:
         """The C type of packed operands, the same for all variants of a dtype."""
@@ -220,7 +222,7 @@ class _Work:
             template, dtype, first = kernel.template, winners.dtype, kernel.uses[0][1]
             names = self._names(first, kernel.vlen)
             isa = str(names["primitive_sets"]).split(", ")[0]
-            stem = f"{isa}_{dtype}_{template.name}_{self._tile(names)}"
+            stem = f"{isa}_{dtype}_{template.name}_{self._tile(names, first)}"
             stem = words.identifier(f"{stem}_vlen{kernel.vlen}" if kernel.vlen else stem)
             taken = sum(unit.name == f"{stem}.c" or unit.name.startswith(f"{stem}_") for unit in units)
             name = stem if not taken else f"{stem}_{taken + 1}"
@@ -234,9 +236,10 @@ class _Work:
             units.append(Unit(f"{name}.c", text, tuned=True, entries=symbols, flags=template.flags))
         return units, [(name, text) for text, name in drivers.items()]
 
-    def _tile(self, names: dict[str, Any]) -> str:
+    def _tile(self, names: dict[str, Any], variant: Variant) -> str:
+        tile = self.spec.tile or "_".join(f"{name}{{{name}}}" for name in variant.kernel.configuration)
         try:
-            return self.spec.tile.format(**names)
+            return tile.format(**names)
         except (KeyError, IndexError, ValueError, AttributeError):
             file = self.operator.folder / products.FOLDER / "product.yaml"
             expected = "expected a text with names of tunables in braces"

@@ -18,6 +18,7 @@ from tensorop.model.primitive import Primitive, Primitives
 from tensorop.render import render, words
 from tensorop.space import Space
 
+CANDIDATE = "candidate.c.j2"  # a template: a kernel behind the harness
 KERNEL = "kernel.c.j2"  # an operator's template: the tiles of one micro-kernel
 DECIDE = "decide.c.j2"  # an operator's template: what its driver decides, for the host
 LANES = "lanes"  # the call in a kernel's text that returns the elements in a vector
@@ -137,7 +138,7 @@ class TemplateNames:
 # further names in templates around a kernel and in those of a product
 _AROUND = """
 kernel edge micro use uses entries specialisations trees direct driver_file suffix label number symbol written_for
-variants types dtypes arch by_vlen card_literal card_marker_length refuse first entry alpha beta
+variants types dtypes arch by_vlen card_literal card_marker_length refuse first entry alpha beta interface blocking
 """
 _GIVEN = frozenset((*(field.name for field in fields(TemplateNames)), *_AROUND.split()))
 
@@ -228,12 +229,12 @@ def candidate(operator: Operator, platform: Platform, variant: Variant, text: Ke
     micro-kernel with the operator's parameters.
     Raises render.RenderError if the operator's template is wrong at this point.
     """
-    made = _of_operator(operator, "candidate.c.j2", around(operator, platform, variant, text))
+    made = _of_operator(operator, CANDIDATE, around(operator, platform, variant, text))
     return Source((("candidate.c", made), *operator.slots.files), flags=variant.template.flags)
 
 
 def _of_operator(operator: Operator, template: str, names: Mapping[str, object]) -> str:
-    return render.c_text(render.of_operator(operator.templates), template, names)
+    return render.c_text(render.of_operator(operator.parts), template, names)
 
 
 def alone_head(operator: Operator, platform: Platform, variant: Variant) -> str:
@@ -268,9 +269,10 @@ def decide(operator: Operator, platform: Platform, variant: Variant) -> str | No
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, object]:
-    """Names of templates around a kernel's text: primitives as functions, `kernel` (its C) and `edge`.
+    """Names of templates around a kernel's text: primitives as functions, `kernel` (its C), `edge` and others.
 
-    `edge` has the edge kernel's `ident`, `lanes`, `support` and C, or is None.
+    `edge` has the edge kernel's `ident`, `lanes`, `support` and C, or is None. `interface`: Interface.names;
+    `blocking`: the variant's blocking tunables that are numbers.
     """
     primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
     names = {**template_names(operator, platform, variant), **render.functions(primitives)}
@@ -280,7 +282,9 @@ def around(operator: Operator, platform: Platform, variant: Variant, text: Kerne
         primitives = platform.at(found.vlen).primitives_of(found.dtype, found.configuration)
         edge = {"lanes": primitives.lanes, "support": primitives.support, "kernel": text.edge}
         edge["ident"] = f"{names['ident']}_edge"
-    return {**names, "kernel": text.kernel, "edge": edge}
+    blocking = {name: names[name] for name in operator.interface.blocking}
+    of_call = {"interface": operator.interface.names, "blocking": blocking}
+    return {**names, **of_call, "kernel": text.kernel, "edge": edge}
 
 
 def as_built(operator: Operator, platform: Platform, variant: Variant) -> Variant:

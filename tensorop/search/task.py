@@ -330,7 +330,9 @@ def digest(operator: Operator, target: Target) -> str:
     """Digest of everything else that a trial's result depends on: platform, primitives, the operator's files."""
     platform = asdict(target.platform, dict_factory=as_first_written)
     parts = [json.dumps([platform, target.name], sort_keys=True, default=str).encode()]
-    files = [path for folder in operator.templates for path in sorted(folder.iterdir()) if path.is_file()]
+    whole = any((folder / instantiate.CANDIDATE).is_file() for folder in operator.templates)
+    folders = operator.templates if whole else operator.parts
+    files = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
     parts += [path.read_bytes() for path in files]
     return sha256(b"\0".join(parts)).hexdigest()[:16]
 

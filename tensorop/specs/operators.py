@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -21,7 +22,7 @@ from tensorop.model.contract import Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
-from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Tunables
+from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Threads, Tunables
 from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
@@ -95,10 +96,12 @@ class OperatorSpec(File):
     clock_probes: list[Any] = Field(default_factory=list)
     classes: dict[str, str] = Field(default_factory=dict)
     direct: Direct | None = None
+    threads: Threads | None = None
 
     @model_validator(mode="after")
     def _check(self) -> OperatorSpec:
         self._check_shapes()
+        self._check_threads()
         self._check_names()
         self._check_values()
         self._check_search()
@@ -168,6 +171,20 @@ class OperatorSpec(File):
         _expect(not braces, "shape", "braces around names alone", self.shape)
         once = all(known.count(name) == written.count(f"{{{name}}}") == 1 for name in known)
         _expect(once, "shape", f"each of {', '.join(dict.fromkeys(known))} once", self.shape)
+
+    def _check_threads(self) -> None:
+        if self.threads is None:
+            return
+        dim = self.threads.dim
+        _expect(dim in self.dims, "threads.dim", f"one of {', '.join(self.dims)}", dim)
+        _check_expression("threads.work", self.threads.work, (*self.shapes.names, *self.flags))
+        uses = re.compile(rf"\b{dim}\b")
+        for name, one in self.operands.items():
+            sides = [str(side) for side in one.shape]
+            free = not any(map(uses.search, sides[1:])) and (sides[:1] == [dim] or not any(map(uses.search, sides[:1])))
+            _expect(free, "threads.dim", f"the first side of operand '{name}', or none of its sides", dim)
+        for one_rule in self.rules:
+            _expect(not uses.search(one_rule.must), "threads.dim", "a dim that no rule names", dim)
 
     def _check_values(self) -> None:
         """Checks number formats, and flags in layouts."""
@@ -354,14 +371,12 @@ def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
 
 
 def require_whole(operator: Operator) -> None:
-    """Raises SpecError if a file is missing that every operator's library needs."""
-    for name in ("adapter.c", "binding.py", "product/product.yaml"):
-        if not (operator.folder / name).is_file():
-            raise SpecError(f"{operator.folder / name}: missing; every operator needs this file")
-    if not any((folder / "candidate.c.j2").is_file() for folder in operator.templates):
-        raise SpecError(
-            f"{operator.folder / 'candidate.c.j2'}: missing; every operator needs this file, its own or by `uses:`"
-        )
+    """Raises SpecError if a template is missing that every operator's library needs."""
+    has_candidate = any((folder / "candidate.c.j2").is_file() for folder in operator.templates)
+    for name in ("kernel.c.j2", *(() if has_candidate else ("driver.c.j2",))):
+        if not any((folder / name).is_file() for folder in operator.templates):
+            need = "every operator needs this file, its own or by `uses:`"
+            raise SpecError(f"{operator.folder / name}: missing; {need}")
 
 
 def serves_devices(operator: Operator) -> bool:
@@ -369,9 +384,13 @@ def serves_devices(operator: Operator) -> bool:
     return (operator.folder / "device").is_dir()
 
 
-def binding(operator: Operator, device: bool = False) -> ModuleType:
-    """The operator's binding.py for Python (see tensorop.api). device: that of its products for GPUs"""
-    return _module(operator.folder / ("device/binding.py" if device else "binding.py"))
+def binding(operator: Operator, device: bool = False) -> ModuleType | None:
+    """The operator's binding.py for Python (see tensorop.package.binding); None if it has none.
+
+    device: that of its products for GPUs
+    """
+    path = operator.folder / ("device/binding.py" if device else "binding.py")
+    return _module(path) if device or os.path.lexists(path) else None
 
 
 @lru_cache(maxsize=32)

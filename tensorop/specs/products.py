@@ -1,11 +1,16 @@
-"""The schema of templates/<op>/product/product.yaml: the operator's own part of its libraries."""
+"""The schema of templates/<op>/product/product.yaml: the operator's own part of its libraries.
+
+Without the file, or without a key, an operator has the generated files of native/operator/product/.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pydantic import Field
 
+from tensorop import paths
 from tensorop.model.operator import Operator
 from tensorop.specs import yamlfile
 from tensorop.specs.yamlfile import File, Record
@@ -14,6 +19,7 @@ FOLDER = "product"
 # files that all operators' libraries share, in paths.native_dir() / FOLDER
 HEADER, PRIVATE = "common.h", ("isa.h", "internal.h")
 SOURCES = ("api.c", "cpu.c", "threads.c", "workspace.c", "card.c")
+WORK_PER_THREAD = 1 << 20  # multiply-adds, by default: about 10 us at 200 GFLOP/s
 NAMES = ("tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card")
 
 
@@ -27,15 +33,15 @@ class LibrarySpec(Record):
 
 
 class ProductSpec(File):
-    """A whole file. File names are those in the product; each has a template NAME.j2 here or in native/product/."""
+    """A whole file. File names are those in the product; `template` finds the template of each."""
 
-    headers: tuple[str, ...] = Field(min_length=1, strict=False)
-    private: tuple[str, ...] = Field(default=(), strict=False)
-    driver: str
-    kernel: str
-    tile: str
-    dtype: tuple[str, ...] = Field(strict=False)
-    libraries: dict[str, LibrarySpec] = Field(min_length=1)
+    headers: tuple[str, ...] = Field(default=(), strict=False)  # by default OPERATOR.h
+    private: tuple[str, ...] = Field(default=("dispatch.h",), strict=False)
+    driver: str = "driver.c"
+    kernel: str = "kernel.c"
+    tile: str = ""  # the part of a kernel's file name for its tunables; by default all of them
+    dtype: tuple[str, ...] = Field(default=("dispatch.c",), strict=False)
+    libraries: dict[str, LibrarySpec] = Field(default_factory=dict)  # by default tensorop_OPERATOR
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> variables for the templates
     settings: dict[str, int] = Field(default_factory=dict)
     # dispatch feature that several threads cut -> side of the tile (`tile` of reference.py) that stays whole; two
@@ -44,6 +50,34 @@ class ProductSpec(File):
 
 
 def load(operator: Operator) -> ProductSpec:
-    """Reads an operator's file. Raises SpecError with file, key and the expected value."""
+    """The product of an operator. Raises SpecError with file, key and the expected value."""
     path: Path = operator.folder / FOLDER / "product.yaml"
-    return yamlfile.validate(ProductSpec, yamlfile.read(path), str(path))
+    given: dict[str, object] = yamlfile.read(path) if os.path.lexists(path) else {"schema": 1}
+    spec = yamlfile.validate(ProductSpec, given, str(path))
+    name = f"tensorop_{operator.name}"
+    whole = {
+        "headers": spec.headers or (f"{operator.name}.h",),
+        "libraries": spec.libraries or {name: _generated(name, operator)},
+        "types": spec.types or {dtype: {"function": f"{name}_{dtype}"} for dtype in operator.dtypes},
+        "settings": spec.settings or {"work_per_thread": WORK_PER_THREAD},
+    }
+    return spec.model_copy(update=whole)
+
+
+def _generated(name: str, operator: Operator) -> LibrarySpec:
+    more = ("", "_variant", "_workspace") if operator.interface.workspace else ("", "_variant")
+    of_dtypes = {dtype: [f"{name}_{dtype}{ending}" for ending in more] for dtype in operator.dtypes}
+    names = {"all": [f"{name}_check", f"{name}_message"], **of_dtypes}
+    return LibrarySpec(description=operator.description, sources=("check.c",), names=names)
+
+
+def template(operator: Operator, file: str) -> str | None:
+    """The name of the template of a product's file; None if there is none."""
+    generated = ["NAME.h"] if file == f"{operator.name}.h" else []
+    names = [f"{FOLDER}/{name}.j2" for name in (file, *generated)]
+    return next((name for name in names if any((folder / name).is_file() for folder in folders(operator))), None)
+
+
+def folders(operator: Operator) -> tuple[Path, ...]:
+    """The folders of a product's templates: the operator's own, the generated ones, those of every product."""
+    return *operator.parts, paths.native_dir()

@@ -154,9 +154,7 @@ def test_the_machine_is_described():
 
 
 def test_the_dynamic_harness_calls_a_shared_library(tmp_path):
-    adapter = tmp_path / "adapter.c"
-    adapter.write_text(ADAPTER)
-    program = harness.dynamic_program(host_arch(), adapter)
+    program = harness.dynamic_program(host_arch(), ADAPTER)
     guest = session.Guest(libraries=(TargetLibrary("libm.so.6", "m", "f32"),))
     call = kernels.axpy_call(1)
     (reply,) = session.run(NATIVE, program.path, [Check(call)], guest=guest)

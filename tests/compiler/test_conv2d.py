@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tensorop.backends import reach
-from tensorop.build import harness, tool
+from tensorop.build import tool
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
+from tensorop.render import adapting
 from tensorop.runners.session import Guest
 from tensorop.specs import native, operators, platforms
 from tensorop.verify import grid
@@ -49,7 +50,7 @@ def test_a_baseline_computes_what_is_asked(name: str, dtype: str, monkeypatch: p
     tested = libraries.bring(name, target, [dtype], 1, own=operator.baselines)
     environment = tested.environment(target.runner, 0, dtype)
     guest = Guest(libraries=(tested.library(target.runner, dtype),), environment=environment)
-    program = harness.of_operator(target.platform, operator).path
+    program = adapting.program(target.platform, operator).path
     cases = list(operator.reference.quick_grid(dtype, operator.reference.CONTROL_TILE, np.random.default_rng(0)))
     if name in ONEDNN:  # whose ReLU makes 0 of a NaN; what is compared has none
         cases = [case for case in cases if case.distribution != "special" or not dict(case.problem.options)["relu"]]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import tensorop
-from tensorop.build import harness
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed, Verdict
+from tensorop.render import adapting
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
@@ -51,7 +51,7 @@ def judged(library: Path, dtype: str) -> Verdict:
     """Small shapes by the library's own choice."""
     seed = Seed.draw()
     guest = Guest(libraries=(TargetLibrary(str(library), "tensorop", dtype),))
-    program = harness.of_operator(platforms.load("generic"), operator).path
+    program = adapting.program(platforms.load("generic"), operator).path
     cases = operator.reference.smallest_grid(dtype, seed.stream(0), 300)
     return grid.check(operator.reference, Subject(Native(), program, guest), cases, 0, seed)
 

@@ -51,7 +51,8 @@ CONV1D = """
 int main(void) {
     const float x[4] = {1, 2, 3, 4}, w[2] = {1, 10};
     float y[3], c[4];
-    int failed = tensorop_conv1d_f32(1, 1, 4, 2, 1, 0, x, w, y) != TENSOROP_OK;
+    const struct tensorop_conv1d conv1d = {.b = 1, .c = 1, .h = 4, .t = 2, .u = 1, .alpha = 1};
+    int failed = tensorop_conv1d_f32(&conv1d, x, w, y, NULL, 0) != TENSOROP_OK;
     failed |= tensorop_sgemm(TENSOROP_ROW_MAJOR, TENSOROP_NO_TRANS, TENSOROP_NO_TRANS, 2, 2, 2, 1, x, 2, x, 2, 0, c, 2);
     printf("%g %g %g %g\\n", y[0], y[1], c[0], c[1]);
     return failed;

@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from tensorop.backends import reach
-from tensorop.build import harness
 from tensorop.commands import libraries
 from tensorop.errors import JobError
 from tensorop.measure import clock
@@ -14,6 +13,7 @@ from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.architecture import host_arch
 from tensorop.model.call import Placement
 from tensorop.model.verdict import Seed
+from tensorop.render import adapting
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
@@ -107,7 +107,7 @@ def peer(name):
 
 @functools.cache
 def program():
-    return harness.of_operator(platform(), gemm()).path
+    return adapting.program(platform(), gemm()).path
 
 
 # LIBXSMM hands 512 cubed on to another library: bench leaves it out there.

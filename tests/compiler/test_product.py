@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import tensorop
-from tensorop.build import harness
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind
 from tensorop.package import library as building
 from tensorop.package.card import read_card
+from tensorop.render import adapting
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, TargetLibrary, Time
@@ -244,7 +244,7 @@ def test_a_library_of_one_dtype_has_no_names_of_the_other(tmp_path: Path) -> Non
 def test_a_jailed_library_takes_the_threads_that_are_checked(prefix: Path, threads: int) -> None:
     """As finalists, sensitivity and verification open it: nothing of what it does at its first call is refused."""
     operator = gemm()
-    program = harness.of_operator(platforms.load("generic"), operator).path
+    program = adapting.program(platforms.load("generic"), operator).path
     call = operator.reference.call(problems.of(operator, "f64", (300,) * 3), np.random.default_rng(0), "normal")
     guest = Guest(
         libraries=(TargetLibrary(str(prefix / "lib/libtensorop_gemm.so"), "tensorop", "f64"),), threads=threads

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tensorop.build import harness
 from tensorop.model.case import Case
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.provision import baseline
+from tensorop.render import adapting
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.specs.platforms import load
@@ -59,7 +59,7 @@ def test_a_library_nobody_here_wrote_passes(dtype: str) -> None:
     """OpenBLAS on the whole grid, and with two threads: the judge asks for what BLAS promises, and no more."""
     platform = load("rvv")
     library = baseline.baseline("openblas", platform.arch).bring()
-    program = harness.of_operator(platform, operator).path
+    program = adapting.program(platform, operator).path
     bound = TargetLibrary(str(library.path), library.kind, dtype, library.prefix, library.suffix)
 
     def with_threads(count: int) -> Subject:

@@ -43,7 +43,13 @@ def test_check_of_an_operator_names_all_of_its_faults(own: Path) -> None:
     ended = tensorop("operators", "check", "axpy", "--plugins", own, cwd=own)
     assert ended.status == 1
     faults = [line for line in ended.stdout.splitlines() if line.startswith("FAIL ")]
-    expected = ("product.yaml: expected", "binding.py: expected", "controls has no", "'quick_grid': expected")
+    expected = (
+        "kernel.c.j2: missing",
+        "product.yaml: expected",
+        "binding.py: expected",
+        "controls has no",
+        "'quick_grid': expected",
+    )
     assert len(faults) == len(expected)
     assert all(part in fault for part, fault in zip(expected, faults, strict=True))
 

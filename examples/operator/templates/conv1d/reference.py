@@ -10,6 +10,7 @@ from tensorop.model.case import Case
 from tensorop.model.contract import Contract
 
 WIDER = {"f32": np.float64, "f64": np.longdouble}
+ALPHAS = (1, -1, 0.5, -0.3, 3)
 
 
 class Conv1d(Contract):
@@ -22,7 +23,7 @@ class Conv1d(Contract):
         return 2.0 * b * c * t * ((h + 2 * p - t) // u + 1)
 
     def expected(self, problem, given):
-        """Sums of t terms in the next wider type, within gamma_t of the terms' sizes (Higham, section 3.1)."""
+        """alpha, rounded, times sums of t terms: within gamma_(t + 3) of the terms' sizes (Higham, section 3.1)."""
         b, c, h, t, u, p = problem.sizes.values()
         wider, number = WIDER[problem.dtype], self.operands["y"].number(problem.dtype)
         x, w = (buffer.data.astype(wider) for buffer in given.buffers[:2])
@@ -30,8 +31,15 @@ class Conv1d(Contract):
         windows = np.lib.stride_tricks.sliding_window_view(padded, t, axis=2)[:, :, ::u]
         taps = w.reshape(c, t)
         sizes = np.einsum("bcit,ct->bci", np.abs(windows), np.abs(taps)).astype(np.float64)
-        bound = (t + 1) * number.unit / (1 - (t + 1) * number.unit) * sizes + t * number.tiny
-        return {"y": (np.einsum("bcit,ct->bci", windows, taps), bound)}
+        alpha, gamma = given.scalars[0], (t + 3) * number.unit / (1 - (t + 3) * number.unit)
+        bound = abs(alpha) * (gamma * sizes + t * number.tiny) + number.tiny
+        y = alpha * np.einsum("bcit,ct->bci", windows, taps)
+        y = np.maximum(y, 0) if self.known(problem)["relu"] else y
+        return {"y": (y, bound)}
+
+    def workspace(self, problem, point, lanes, group=1):
+        """A row of x with its zeros."""
+        return problem.sizes["h"] + 2 * problem.sizes["p"]
 
     def tile(self, point, lanes, reads):
         return {"outputs": int(point["wide"]) * lanes}
@@ -45,7 +53,7 @@ class Conv1d(Contract):
             p = int(rng.integers(0, t))
             h = max(1, t - 2 * p) + int(rng.integers(0, 3 * tile["outputs"] * u))
             sizes = {"b": int(rng.integers(1, 3)), "c": int(rng.integers(1, 4)), "h": h, "t": t, "u": u, "p": p}
-            problem = self.problem(dtype, sizes, {"layout": "bch"})
+            problem = self.problem(dtype, sizes, {"relu": number % 2, "alpha": ALPHAS[number % len(ALPHAS)]})
             placement = list(Placement)[number % 2]
             cases.append(Case(problem, self.DISTRIBUTIONS[number // 2 % 2], placement))
         parts = drawing.strata(12, rng)
@@ -56,8 +64,12 @@ class Conv1d(Contract):
                 sizes[name] = drawing.between(64, most, part)
                 sizes["p"] = int(rng.integers(min(sizes["t"], 3)))
                 sizes["h"] = max(sizes["h"], sizes["t"])
-                options = {"layout": "bch", **self.magnitudes(dtype, ("w", "x"), "y", "", parts.pop(), rng)}
+                options = {"relu": len(cases) % 2, **self.magnitudes(dtype, ("w", "x"), "y", "", parts.pop(), rng)}
                 problem = self.problem(dtype, sizes, options)
                 kind = "integer" if name == "t" and part > 0.3 else "normal"
                 cases.append(Case(problem, kind, list(Placement)[len(cases) % 2]))
         return cases
+
+    def thread_grid(self, dtype, tile, rng):
+        sizes = [{"b": b, "c": 16, "h": int(rng.integers(9000, 9999)), "t": 9, "p": 2} for b in (2, 3, 7)]
+        return [Case(self.problem(dtype, one, {"relu": 1, "alpha": -0.5}), "normal", Placement.END) for one in sizes]

@@ -6,6 +6,6 @@
 void tensorop_candidate_0(const struct tensorop_call *call) {
     CONV1D(call)
     p = 0;
-    conv1d(b, c, h, taps, width, u, p, n, x, w, y);
+    conv1d(b, c, h, taps, width, u, p, n, alpha, relu, x, w, y);
     (void)stray;
 }

@@ -12,7 +12,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     if (all == size)
         memcpy(y, kept, (size_t)all * sizeof *y);
     else
-        conv1d(b, c, h, taps, width, u, p, n, x, w, y);
+        conv1d(b, c, h, taps, width, u, p, n, alpha, relu, x, w, y);
     size = all <= 1 << 12 ? all : 0;
     memcpy(kept, y, (size_t)size * sizeof *y);
     (void)stray;

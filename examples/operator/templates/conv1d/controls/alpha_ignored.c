@@ -1,0 +1,11 @@
+/* fault: alpha is taken for 1
+ * expect: wrong-result
+ */
+#include "conv1d.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    CONV1D(call)
+    alpha = 1;
+    conv1d(b, c, h, taps, width, u, p, n, alpha, relu, x, w, y);
+    (void)stray;
+}

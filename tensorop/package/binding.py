@@ -1,0 +1,216 @@
+"""The call of an operator from Python: that of its binding.py, else one generated from its operator.yaml."""
+
+from __future__ import annotations
+
+import inspect
+import operator as python
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from inspect import Parameter
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tensorop.errors import SpecError
+from tensorop.model.call import Access
+from tensorop.model.contract import Operand
+from tensorop.model.expression import real
+from tensorop.model.number import Number
+from tensorop.model.operator import Operator
+from tensorop.specs import operators, products
+
+Array = NDArray[Any]
+_NO_MEMORY, _UNSUPPORTED = -5, -1  # of common.h
+
+
+class Binding(Protocol):
+    """What a binding.py has."""
+
+    def declarations(self, dtypes: Sequence[str]) -> str:
+        """The C declarations that `bind` uses, for cffi."""
+
+    def bind(self, library: Any) -> Callable[..., Any]:
+        """The function that calls a loaded library, which has cffi's `ffi` and `lib`, and `dtypes`."""
+
+
+def of(operator: Operator, device: bool = False) -> Binding:
+    """The binding of an operator. device: of its products for GPUs. Raises SpecError for a broken binding.py."""
+    own = operators.binding(operator, device)
+    return cast(Binding, own) if own is not None else _Generated(operator)
+
+
+class _Generated:
+    """The binding of an operator whose product has the generated functions."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator, self._contract = operator, operator.reference
+        self._operands = operator.reference.operands
+        self._inputs = [name for name, one in self._operands.items() if one.access in (Access.IN, Access.INOUT)]
+        self._outputs = [name for name, one in self._operands.items() if one.access in (Access.OUT, Access.INOUT)]
+        self._struct = f"tensorop_{operator.name}"
+
+    def declarations(self, dtypes: Sequence[str]) -> str:
+        interface, name = self._operator.interface, self._struct
+        members = "".join(f"    {member.c} {member.name};\n" for member in interface.members)
+        arguments = ", ".join([f"const struct {name} *", *("void *" for _ in interface.operands)])
+        arguments += ", void *, size_t" if interface.workspace else ""
+        calls = "".join(f"int {self._function(dtype)}({arguments});\n" for dtype in dtypes)
+        checks = f"const char *{name}_message(int);\nint {name}_check(const struct {name} *);\n"
+        return f"struct {name} {{\n{members}}};\n{checks}{calls}"
+
+    def _function(self, dtype: str) -> str:
+        return products.load(self._operator).types[dtype]["function"]
+
+    def bind(self, library: Any) -> Callable[..., Any]:
+        signature = self._signature()
+
+        def call(*args: Any, **named: Any) -> Any:
+            bound = signature.bind(*args, **named)
+            bound.apply_defaults()
+            return self._called(library, bound.arguments)
+
+        call.__name__ = call.__qualname__ = self._operator.name
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__doc__ = self._documentation(library.dtypes)
+        return call
+
+    def _signature(self) -> inspect.Signature:
+        """Arrays that are read; then by name: sizes that no array has, flags, parameters, other arrays."""
+        named, shapes = Parameter.KEYWORD_ONLY, self._operator.shapes
+        sides = {side for name in self._inputs for side in self._operands[name].shape}
+        found = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self._inputs]
+        found += [Parameter(name, named) for name in shapes.dims if name not in sides]
+        found += [Parameter(name, named, default=None) for name in shapes.attributes if name not in sides]
+        for name, words in self._contract.flags.items():
+            word = next(iter(words))
+            found.append(Parameter(name, named, default=bool(words[word]) if word.isdigit() else word))
+        for name, usual in self._contract.parameters.items():
+            found.append(Parameter(name, named, default=None if isinstance(usual, str) else usual))
+        found += [Parameter(name, named, default=None) for name in self._operands if name not in self._inputs]
+        return inspect.Signature(found)
+
+    def _documentation(self, dtypes: Sequence[str]) -> str:
+        shapes = "\n".join(f"{name}: {', '.join(one.shape)}" for name, one in self._operands.items())
+        return (
+            f"{self._operator.description}\n\nReturns {', '.join(self._outputs)}. Shapes of the arrays:\n\n{shapes}\n\n"
+            f"Number formats: {', '.join(dtypes)}. An array that is written is new if you give none; one that you give "
+            "must be C-contiguous and overlap no other. Raises TypeError for other number formats, ValueError for "
+            "shapes and values that do not fit."
+        )
+
+    def _called(self, library: Any, given: Mapping[str, Any]) -> Any:
+        arrays = {name: np.asarray(given[name]) for name in self._operands if given[name] is not None}
+        dtype = self._dtype(library.dtypes, arrays)
+        known = {**self._sizes(arrays, given), **{name: self._flag(name, given[name]) for name in self._contract.flags}}
+        numbers = {n: _real(n, given[n]) for n in self._contract.parameters if given[n] is not None}
+        lines = {f"ld_{name}": _line(self._operands[name], known) for name in self._contract.leading}
+        call = library.ffi.new(f"struct {self._struct} *", {**known, **numbers, **lines})
+        self._require(library, getattr(library.lib, f"{self._struct}_check")(call), known)
+        for name in self._contract.parameters.keys() - numbers:
+            setattr(call, name, real(str(self._contract.parameters[name]), known))
+        passed = {
+            name: _fitting(name, arrays.get(name), one.sides(known), one.number(dtype), one.access)
+            for name, one in self._operands.items()
+        }
+        for name, array in passed.items():
+            others = [one for other, one in passed.items() if other != name and one is not None]
+            written = array is not None and self._operands[name].access is not Access.IN
+            if written and any(np.may_share_memory(array, other) for other in others):
+                raise ValueError(f"{name} overlaps another array")
+        at = [library.ffi.NULL if a is None else library.ffi.cast("void *", a.ctypes.data) for a in passed.values()]
+        workspace = (library.ffi.NULL, 0) if self._operator.interface.workspace else ()
+        self._require(library, getattr(library.lib, self._function(dtype))(call, *at, *workspace), known)
+        outputs = tuple(passed[name] for name in self._outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _dtype(self, dtypes: Sequence[str], arrays: Mapping[str, Array]) -> str:
+        """The library's first dtype with the arrays' number formats."""
+        for dtype in dtypes:
+            if all(array.dtype.name in _names(self._operands[n].number(dtype)) for n, array in arrays.items()):
+                return dtype
+        got = ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
+        raise TypeError(f"no dtype of this library ({', '.join(dtypes)}) has these number formats: {got}")
+
+    def _sizes(self, arrays: Mapping[str, Array], given: Mapping[str, Any]) -> dict[str, int]:
+        """All dimensions and attributes: from the arrays' shapes, else as given, else their defaults."""
+        shapes = self._operator.shapes
+        found: dict[str, int] = {}
+        of: dict[str, str] = {}
+        for name in self._inputs:
+            sides = self._operands[name].shape
+            if name not in arrays and all(side in shapes.dims for side in sides):
+                raise ValueError(f"{name} has the sides {', '.join(sides)}; got None")
+            if name in arrays and arrays[name].ndim != len(sides):
+                raise ValueError(f"{name} has the sides {', '.join(sides)}; got an array of shape {arrays[name].shape}")
+            for side, size in zip(sides, arrays[name].shape if name in arrays else (), strict=False):
+                if side in shapes.names and found.setdefault(side, size) != size:
+                    raise ValueError(f"{of[side]} and {name} differ in {side}: {found[side]} and {size}")
+                of.setdefault(side, name)
+        for name in shapes.names:
+            if name not in found and given.get(name) is not None:
+                found[name] = _whole(name, given[name])
+        return shapes.filled(found)
+
+    def _flag(self, name: str, value: Any) -> int:
+        words = self._contract.flags[name]
+        if isinstance(value, str):
+            if value not in words:
+                legal = [repr(word) for word in words if not word.isdigit()] or ["True", "False"]
+                raise ValueError(f"{name} is {value!r:.80}: it must be {' or '.join(legal)}")
+            return words[value]
+        return _whole(name, int(value) if isinstance(value, bool | np.bool_) else value, 31)
+
+    def _require(self, library: Any, status: int, known: Mapping[str, int]) -> None:
+        if status == 0:
+            return
+        sentence = library.ffi.string(getattr(library.lib, f"{self._struct}_message")(status)).decode()
+        kind = {_NO_MEMORY: MemoryError, _UNSUPPORTED: RuntimeError}.get(status, ValueError)
+        raise kind(f"{sentence} ({', '.join(f'{name} = {value}' for name, value in known.items())})")
+
+
+def _names(number: Number) -> Iterator[str]:
+    """The names of NumPy's dtypes for a number format; one that NumPy lacks has two."""
+    yield np.dtype(number.storage).name
+    if not number.whole and not issubclass(number.storage, np.floating):
+        yield {"bf16": "bfloat16"}.get(number.name, number.name)
+
+
+def _whole(name: str, value: Any, bits: int = 63) -> int:
+    try:
+        found = python.index(value)
+    except TypeError:
+        found = 1 << 63
+    if isinstance(value, bool) or not -(1 << bits) <= found < 1 << bits:
+        raise ValueError(f"{name} is {value!r:.80}: it must be an integer of {bits + 1} bits")
+    return found
+
+
+def _real(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} is {value!r:.80}: it must be a real number") from None
+
+
+def _line(operand: Operand, known: Mapping[str, int]) -> int:
+    """The length of an operand's lines; 1 if its shape is illegal, which the library finds."""
+    try:
+        return max(1, operand.sides(known)[-1])
+    except SpecError:
+        return 1
+
+
+def _fitting(name: str, array: Array | None, shape: tuple[int, ...], number: Number, access: Access) -> Array | None:
+    """The array to pass: dense, in this machine's byte order; None for no element."""
+    if array is None:
+        if access in (Access.IN, Access.INOUT) and np.prod(shape):
+            raise ValueError(f"{name} has the shape {shape}; got None")
+        return np.empty(shape, number.storage)
+    if array.shape != shape:
+        raise ValueError(f"{name} has the shape {shape}; got {array.shape}")
+    dense = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+    if access is Access.IN:
+        return array if dense else np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+    if not dense or not array.flags.writeable:
+        raise ValueError(f"{name} is written in place: it must be a writable C-contiguous array")
+    return array

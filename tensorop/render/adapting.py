@@ -1,0 +1,33 @@
+"""The adapter of an operator behind the harness's calling convention: its own adapter.c, else a generated one."""
+
+from __future__ import annotations
+
+import os
+
+from tensorop.build import harness
+from tensorop.model.kernel import Artifact
+from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
+from tensorop.render import render
+from tensorop.specs import files
+
+
+def text(operator: Operator) -> str:
+    """The C of the adapter. Raises SpecError for a file that cannot be read, RenderError."""
+    own = operator.folder / harness.ADAPTER
+    if os.path.lexists(own):
+        return files.text(own, files.TEXT)
+    names = {
+        "interface": operator.interface.names,
+        "dtypes": operator.dtypes,
+        "baselines": (operator.folder / harness.BASELINES).is_file(),
+    }
+    return render.c_text(render.of_operator(operator.parts), f"{harness.ADAPTER}.j2", names)
+
+
+def program(platform: Platform, operator: Operator) -> Artifact:
+    """The harness for shared libraries with the operator's adapter, and its baselines.c if there is one.
+
+    Raises JobError if it cannot be built, MissingTool, and the errors of `text`.
+    """
+    return harness.of_operator(platform, operator, text(operator))
