@@ -1,13 +1,14 @@
 """Meanings of primitives: expressions over arrays, parsed by a small grammar into functions that compute their value.
 
-Names, integers, None; `+ - * // % >`, unary minus; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one of FUNCTIONS
-and positional arguments, which may be lists `[a, b]`. A meaning may come from an untrusted file: everything else is
-refused, no Python code runs, and the sizes of arrays and integers are bounded.
+Names, integers, None, `np.inf`; `+ - * / // % >`, unary minus; `a[i]`, `a[i:j]`, `a[i:j, k:l]`, `a.T`; `np.` with one
+of FUNCTIONS and positional arguments, which may be lists `[a, b]`. A meaning may come from an untrusted file:
+everything else is refused, no Python code runs, and the sizes of arrays and integers are bounded.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,12 +21,25 @@ from tensorop.errors import SpecError
 MAX_LENGTH = 300
 MAX_ELEMENTS = 1 << 18  # (2 x lanes of the longest vectors here)^2
 MAX_INTEGER = 1 << 40
+
+
+def _nanmax(values: Any) -> Any:
+    """The largest element that is not NaN; of equal ones the first. NumPy's own cannot compare objects with NaN."""
+    found = -math.inf
+    for value in np.asarray(values, dtype=object).flat:
+        found = value if value > found else found
+    return found
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "abs": np.abs,
     "concatenate": np.concatenate,
+    "exp": np.exp,
     "full": np.full,
+    "ldexp": np.frompyfunc(lambda value, power: value.ldexp(power), 2, 1),  # NumPy's own takes no objects
     "maximum": np.maximum,
     "minimum": np.minimum,
+    "nanmax": _nanmax,
     "ones": np.ones,
     "roll": np.roll,
     "sum": np.sum,
@@ -37,6 +51,7 @@ _OPERATIONS: Mapping[type[ast.operator | ast.cmpop], Callable[[Any, Any], Any]] 
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
     ast.FloorDiv: lambda a, b: a // b,
     ast.Mod: lambda a, b: a % b,
     ast.Gt: lambda a, b: a > b,
@@ -65,7 +80,7 @@ class Meaning:
         """
         try:
             return self.of(names)
-        except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, MemoryError) as error:
             raise SpecError(f"the meaning '{self.text}' cannot be evaluated: {error or type(error).__name__}") from None
 
 
@@ -80,7 +95,8 @@ def parse(text: str) -> Meaning:
     except _Unknown as error:
         raise SpecError(
             f"the meaning {text!r} uses '{error}', which is not supported",
-            hint=f"supported: names, integers, None, + - * // % >, a[i:j], a.T, np. with {', '.join(FUNCTIONS)}",
+            hint="supported: names, integers, None, np.inf, + - * / // % >, a[i:j], a.T, np. with "
+            + ", ".join(FUNCTIONS),
         ) from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(f"the meaning {text!r} is not a valid expression: {error}") from None
@@ -101,6 +117,8 @@ def _read(node: ast.expr) -> _Value:
             return lambda names: number
         case ast.Name(id=name) if name != "np":
             return partial(_named, name)
+        case ast.Attribute(value=ast.Name(id="np"), attr="inf"):
+            return lambda names: math.inf
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             of = _read(operand)
             return lambda names: -of(names)

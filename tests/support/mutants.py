@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tensorop.model.primitive import ARGUMENTS, Primitive
 
-_SWAPS = {ast.Add: ast.Sub(), ast.Sub: ast.Add(), ast.Mult: ast.Add(), ast.FloorDiv: ast.Mult()}
+_SWAPS = {ast.Add: ast.Sub(), ast.Sub: ast.Add(), ast.Mult: ast.Add(), ast.FloorDiv: ast.Mult(), ast.Div: ast.Mult()}
 
 
 def mutants(primitive: Primitive, lanes: int) -> Iterator[str]:
@@ -24,7 +25,9 @@ def mutants(primitive: Primitive, lanes: int) -> Iterator[str]:
                 f"np.maximum({said}, 1)" if primitive.args else f"({said}) // 2",
             }
         case "elem":
-            found |= {f"-({said})", f"({said}) + v[0]"} | ({said.replace("v", "v[1:]"), "v[0]"} if lanes > 1 else set())
+            found |= {f"-({said})", f"({said}) + v[0]"} | (
+                {re.sub(r"\bv\b", "v[1:]", said), "v[0]"} if lanes > 1 else set()
+            )
         case "memory":
             found |= {f"-({said})", f"({said})[1:]", f"({said})[:-1]"}
             found |= {f"({said})[::-1]", f"np.roll({said}, 1)"} if lanes > 1 else set()
