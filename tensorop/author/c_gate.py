@@ -172,7 +172,8 @@ class _Rules:
             return
         texts = (one.c for one in (*callables.values(), *primitives.by_name.values()))
         bodies = " ".join(re.sub(r"\$\w+|\$\{\w+\}", " ", text) for text in texts)
-        helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", primitives.support)
+        supports = " ".join((primitives.support, *(one.support for one in primitives.by_name.values())))
+        helpers = re.findall(r"\b([A-Za-z_]\w*)\s*\(", _COMMENT.sub(" ", supports))
         self.own = (frozenset(_IDENTIFIER.findall(bodies)) | frozenset(helpers)) - self.types - _TOKENS - {"lanes"}
 
     @staticmethod

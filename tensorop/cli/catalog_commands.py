@@ -117,6 +117,8 @@ def _show_primitives(spec: SetSpec) -> Iterator[str]:
             yield f"    {dtype + ': ' if dtype else ''}{text}"
         for condition in entry.preconditions:
             yield f"    requires {condition}"
+        if entry.ulp is not None:
+            yield f"    within {entry.ulp:g} ulp of its meaning"
     for name, collective in spec.collectives.items():
         template = f"<{collective.template}>" if collective.template else ""
         args = ", ".join(collective.args)

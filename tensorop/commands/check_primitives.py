@@ -239,7 +239,8 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
         return f"its meaning gives {expected.size} lanes; a vector has {answer.size}"
     name = formats.answer(primitive)
     number, got = NUMBERS[name], NUMBERS[name].decoded(answer)
-    wanted_lanes = [Exact.of(want).rounded(name) for want in expected]
+    exact = [Exact.of(want) for want in expected]
+    wanted_lanes = [want.rounded(name) for want in exact]
     off = [i for i, want in enumerate(wanted_lanes) if not _same(float(got[i]), want, 0.0)]
     scales: list[float] = []
     if off and not primitive.exact:  # bounds are slow to compute, and most lanes equal the exact value rounded once
@@ -247,11 +248,16 @@ def difference(case: PrimitiveCase, answer: Array, meaning: str, formats: Format
         scales = [Exact.of(bound).rounded(name) for bound in bounds]
     operations = case.numbers["lanes"] + 2
     for i in off:
+        differs = f"lane {i} is {float(got[i])!r}; expected {wanted_lanes[i]!r}"
+        if primitive.ulp is not None:
+            if (distance := exact[i].distance(float(got[i]), name)) > primitive.ulp:
+                return f"{differs}, which is {distance:.4g} ulp away; at most {primitive.ulp:g} ulp are stated"
+            continue
         scale = scales[i] if scales else 0.0
         allowed = operations * (number.unit * scale + number.tiny) if scales and math.isfinite(scale) else 0.0
         # an intermediate result may overflow
         if not math.isinf(scale) and not _same(float(got[i]), wanted_lanes[i], allowed):
-            return f"lane {i} is {float(got[i])!r}; expected {wanted_lanes[i]!r}"
+            return differs
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.model.expression import evaluate
+from tensorop.errors import SpecError
+from tensorop.model.expression import evaluate, parse
 from tensorop.model.number import NUMBERS, Number
 from tensorop.model.primitive import ARGUMENTS, Formats, Primitive, Primitives, shape_of
 
 ARRAYS = ("vector", "half", "element", "pointer", "matrix")
 _BEFORE, _AFTER = 3, 5  # elements of poison before and after the elements that a primitive may write
 _LEAST = 48  # cases of a primitive, at least
+_LEAST_LANES, _LEAST_LANES_ULP = 100, 1000  # and lanes in all of them; of a primitive with a stated distance in ulp
 
 Array = NDArray[Any]
 
@@ -36,7 +39,7 @@ class PrimitiveCase:
     """One call of a primitive."""
 
     entry: PrimitiveEntry
-    numbers: Mapping[str, int]  # vl, rows, cols, ldd, lds, lane, lanes
+    numbers: Mapping[str, int]  # vl, rows, cols, ldd, lds, lane, lanes, overflow
     # Argument -> (elements, index of the element that its pointer addresses), in the order of the arguments.
     arrays: Mapping[str, tuple[Array, int]]
 
@@ -70,15 +73,29 @@ def cases(all_entries: Iterable[PrimitiveEntry], formats: Formats, lanes: int) -
     """Calls that satisfy the primitives' preconditions; the same for the same arguments."""
     for entry in all_entries:
         rng = np.random.default_rng([0, entry.number, lanes])
-        choices = [c for c in _choices(entry, lanes, rng) if legal(entry.primitive, c)]
-        for repeat in range(-(-_LEAST // max(len(choices), 1))):
+        of_format = {"overflow": NUMBERS[formats.accumulator].overflow}
+        choices = [of_format | c for c in _choices(entry, lanes, rng) if legal(entry.primitive, c)]
+        wanted = _LEAST_LANES if entry.primitive.ulp is None else _LEAST_LANES_ULP
+        least = max(_LEAST, 2 * wanted // lanes)  # half of the lanes of a case are active, more or less
+        for repeat in range(-(-least // max(len(choices), 1))):
             for i, numbers in enumerate(choices):
                 yield PrimitiveCase(entry, numbers, _arrays(entry.primitive, formats, numbers, rng, repeat + i))
 
 
 def legal(primitive: Primitive, numbers: Mapping[str, int]) -> bool:
-    """True if these numbers satisfy the primitive's preconditions."""
-    return all(evaluate(condition, numbers) for condition in primitive.preconditions)
+    """True if these numbers satisfy the primitive's preconditions, but for those on lanes."""
+    return all(
+        evaluate(condition, numbers)
+        for condition in primitive.preconditions
+        if not any(condition in of_lanes(primitive, argument) for argument in primitive.args)
+    )
+
+
+def of_lanes(primitive: Primitive, argument: str) -> tuple[str, ...]:
+    """The preconditions that each lane of an argument must satisfy: they name it."""
+    if shape_of(argument) not in ("vector", "element"):
+        return ()
+    return tuple(one for one in primitive.preconditions if re.search(rf"\b{argument}\b", one))
 
 
 def _choices(entry: PrimitiveEntry, lanes: int, rng: np.random.Generator) -> Iterator[dict[str, int]]:
@@ -136,8 +153,32 @@ def _arrays(
         else:
             reach = (vl - 1) * max(numbers["lds"], 1) + 1 if vl else 0
             count = {"vector": lanes, "half": lanes // 2, "element": 1, "pointer": reach}[kind]
-            out[argument] = (values(number, count, rng, flavour), 0)
+            found = values(number, count, rng, flavour)
+            if conditions := of_lanes(primitive, argument):
+                found = _required(found, number, argument, conditions, numbers["overflow"], rng)
+            out[argument] = (found, 0)
     return out
+
+
+_POOL = 400  # values from which those that satisfy a precondition are chosen
+
+
+def _required(
+    found: Array, number: str, argument: str, conditions: tuple[str, ...], overflow: int, rng: np.random.Generator
+) -> Array:
+    """The lanes that satisfy the conditions, with others in the place of the rest. Raises SpecError if none does."""
+    bound = 2 * NUMBERS[number].overflow
+    whole = rng.integers(-bound, bound, _POOL, endpoint=True).astype(float)
+    pool = np.concatenate([NUMBERS[number].encoded(whole), values(number, _POOL, rng, 0), found])
+    checks = [parse(condition, {argument: int, "overflow": int}) for condition in conditions]
+
+    def satisfies(value: float) -> bool:
+        return all(check.value({argument: value, "overflow": overflow}) for check in checks)
+
+    right = [satisfies(float(value)) for value in NUMBERS[number].decoded(pool)]
+    if not any(right):
+        raise SpecError(f"no number of the format {number} was found that satisfies {', '.join(conditions)}")
+    return np.where(right[2 * _POOL :], found, rng.choice(pool[right], found.size))
 
 
 def _poison(number: str, count: int) -> Array:
@@ -148,7 +189,8 @@ def _poison(number: str, count: int) -> Array:
 def values(number: str, count: int, rng: np.random.Generator, flavour: int) -> Array:
     """Stored numbers of one flavour.
 
-    Floating-point: ordinary; mixed with special values; tiny, down to denormals; near overflow.
+    Floating-point: ordinary; mixed with special values; tiny, down to denormals; near overflow; those whose powers of e
+    are finite, and their ends; zeros.
     Integers: any; mixed with the extremes and 0, 1, -1; small.
     """
     kind = NUMBERS[number]
@@ -157,7 +199,7 @@ def values(number: str, count: int, rng: np.random.Generator, flavour: int) -> A
     largest = math.ldexp(2 - 2.0 ** (1 - kind.precision), kind.overflow - 1)
     least_normal = math.ldexp(1.0, kind.smallest + kind.precision - 1)
     plain = rng.standard_normal(count)
-    match flavour % 5:
+    match flavour % 7:
         case 1 | 3:
             special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, kind.tiny, -kind.tiny, least_normal, -least_normal,
                                 largest, -largest, 1.0, -1.0, 3.0])  # fmt: skip
@@ -167,6 +209,13 @@ def values(number: str, count: int, rng: np.random.Generator, flavour: int) -> A
             plain = plain * np.exp2(rng.integers(kind.smallest, least // 2, count).astype(float))
         case 4:
             plain = plain * np.exp2(rng.integers(kind.overflow // 2, kind.overflow - 2, count).astype(float))
+        case 5:
+            least = kind.smallest + kind.precision - 1
+            ends = rng.choice(np.log(2) * np.array([kind.overflow, least, kind.smallest, kind.smallest - 1]), count)
+            within = rng.uniform(np.log(2) * (kind.smallest - 2), np.log(2) * (kind.overflow + 1), count)
+            plain = np.where(rng.random(count) < 0.3, ends * (1 + kind.unit * rng.integers(-9, 10, count)), within)
+        case 6:
+            plain = rng.choice([0.0, -0.0, -0.0, -0.0], count)
     return kind.encoded(plain)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tensorop import paths
 from tensorop.build import harness
@@ -30,6 +30,7 @@ def source(primitives: Primitives, entries: Iterable[PrimitiveEntry]) -> Source:
         f"typedef {primitives.storage_vector} storage_vector;",
         f"typedef {primitives.predicate} predicate;",
         primitives.support,
+        *(one.support for one in primitives.by_name.values()),
         f"static size_t check_lanes(void)\n{{\n    return {primitives.lanes};\n}}",
         *(_function(entry, functions, primitives) for entry in table),
         "static const struct check_entry check_entries[] = {",
@@ -53,7 +54,7 @@ def _row(entry: PrimitiveEntry, primitives: Primitives) -> tuple[str, int, int, 
     return _name(entry), arrays, int(primitive.returns in ("memory", "none")), size
 
 
-def _function(entry: PrimitiveEntry, functions: dict[str, Callable[..., str]], primitives: Primitives) -> str:
+def _function(entry: PrimitiveEntry, functions: Mapping[str, Callable[..., str]], primitives: Primitives) -> str:
     lines = [f"static void {_name(entry)}(const struct check_case *c)", "{", "const size_t lanes = check_lanes();"]
     lines += [f"const predicate full = {functions['full']()};", f"const predicate vl = {functions['tail']('c->vl')};"]
     passed: list[str] = []

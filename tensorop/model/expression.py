@@ -44,8 +44,8 @@ class Expression:
     names: frozenset[str]
     code: CodeType
 
-    def value(self, names: Mapping[str, Value]) -> int | bool:
-        """The expression's value. Raises ZeroDivisionError."""
+    def value(self, names: Mapping[str, Value | float]) -> int | bool:
+        """The expression's value; of floats, conditions alone. Raises ZeroDivisionError."""
         result: int | bool = eval(self.code, _SCOPE, names)
         return result
 

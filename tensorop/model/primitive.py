@@ -63,7 +63,10 @@ class Primitive:
     meaning: str
     preconditions: tuple[str, ...] = ()
     exact: bool = True  # True: the meaning, rounded once; False: within the rounding errors of its operations
+    # The largest distance from the meaning, in units of the last place of the exact value; None: as `exact` says.
+    ulp: float | None = None
     cost: Mapping[str, float] | None = None
+    support: str = ""  # C text that its `c` needs, before the kernels that call it; a second one of it does no harm
 
 
 # Aliases of primitives for equal number formats, so that templates can always use these names.
@@ -116,7 +119,7 @@ class Primitives:
     predicate: str  # C type that selects the first lanes of a vector
     lanes: str  # C expression: elements in a vector
     headers: tuple[str, ...]
-    support: str  # C text that some primitives need
+    support: str  # C text that some primitives need, in every kernel
     by_name: Mapping[str, Primitive]
     settings: Mapping[str, int]
     masked: bool  # loads of a part of a vector cost no more than full ones
@@ -237,7 +240,9 @@ class PrimitiveSet:
         def fill(text: str) -> str:
             return Template(text).safe_substitute(variables)
 
-        by_name = {name: replace(primitive, c=fill(primitive.c)) for name, primitive in kind.primitives.items()}
+        by_name = {
+            name: replace(one, c=fill(one.c), support=fill(one.support)) for name, one in kind.primitives.items()
+        }
         return Primitives(
             dtype=dtype,
             element=kind.element,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -83,23 +83,28 @@ def _shown(value: object) -> object:
     return printable(value) if isinstance(value, str) else value
 
 
-def functions(primitives: Primitives) -> dict[str, Callable[..., str]]:
-    """The primitives as functions from argument texts to C text, for tensorop's own templates only."""
-    return {name: _function(primitive) for name, primitive in primitives.with_aliases.items()}
+class PrimitiveText:
+    """A primitive in tensorop's own templates: called with argument texts, it returns its C.
 
+    support: the C that a file must have before the first call
+    """
 
-def _function(primitive: Primitive) -> Callable[..., str]:
-    template = Template(primitive.c)
+    def __init__(self, primitive: Primitive) -> None:
+        self._primitive, self._template, self.support = primitive, Template(primitive.c), primitive.support
 
-    def call(*args: object) -> str:
+    def __call__(self, *args: object) -> str:
+        primitive = self._primitive
         if len(args) != len(primitive.args):
             raise RenderError(
                 f"primitive '{primitive.name}' takes {len(primitive.args)} arguments "
                 f"({', '.join(primitive.args)}), got {len(args)}"
             )
-        return template.substitute(dict(zip(primitive.args, map(str, args), strict=True)))
+        return self._template.substitute(dict(zip(primitive.args, map(str, args), strict=True)))
 
-    return call
+
+def functions(primitives: Primitives) -> dict[str, PrimitiveText]:
+    """The primitives as functions from argument texts to C text, for tensorop's own templates only."""
+    return {name: PrimitiveText(primitive) for name, primitive in primitives.with_aliases.items()}
 
 
 def _refuse(reason: str) -> str:
@@ -191,20 +196,26 @@ _DEEPEST = 64  # nested calls of primitives in arguments
 
 
 def expand(source: str, primitives: Mapping[str, Primitive]) -> str:
-    """The C text with each call of a primitive replaced by the primitive's C, innermost first.
+    """The C text with each call of a primitive replaced by the primitive's C, innermost first, after their `support`.
 
     source: without literals, backslashes and trigraphs, which the gate refuses. Raises RenderError if a call has a
     wrong number of arguments.
     """
     names = "|".join(sorted(map(re.escape, primitives), key=len, reverse=True))
     calls = re.compile(rf"{_COMMENT}|(?<![\w.])({names})(?:\s|{_COMMENT})*+\(", re.DOTALL)
-    return _expanded(
-        source, calls, {name: (Template(primitive.c), primitive.args) for name, primitive in primitives.items()}, 0
-    )
+    bodies = {name: (Template(primitive.c), primitive.args) for name, primitive in primitives.items()}
+    called: dict[str, None] = {}
+    made = _expanded(source, calls, bodies, called, 0)
+    supports = dict.fromkeys(primitives[name].support for name in called)
+    return "\n".join([*filter(None, supports), made])
 
 
 def _expanded(
-    source: str, calls: re.Pattern[str], bodies: Mapping[str, tuple[Template, tuple[str, ...]]], depth: int
+    source: str,
+    calls: re.Pattern[str],
+    bodies: Mapping[str, tuple[Template, tuple[str, ...]]],
+    called: dict[str, None],
+    depth: int,
 ) -> str:
     if depth > _DEEPEST:
         raise RenderError(f"calls of primitives are nested more than {_DEEPEST} deep")
@@ -220,11 +231,12 @@ def _expanded(
         out.append(source[at : found.start()])
         args, at = _arguments(source, found.end())
         template, names = bodies[found[1]]
+        called[found[1]] = None
         if len(args) != len(names):
             raise RenderError(
                 f"primitive '{found[1]}' takes {len(names)} arguments ({', '.join(names)}), got {len(args)}"
             )
-        values = (_expanded(arg, calls, bodies, depth + 1).strip() for arg in args)
+        values = (_expanded(arg, calls, bodies, called, depth + 1).strip() for arg in args)
         out.append(template.substitute(dict(zip(names, values, strict=True))))
         if len(out[-1]) > MAX_KERNEL:  # a primitive may repeat an argument, at each level
             raise RenderError(f"its primitives expand to more than {MAX_KERNEL} characters")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from string import Template
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from tensorop import paths
-from tensorop.errors import SpecError
+from tensorop.errors import SpecError, UsageError
 from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, Primitive, PrimitiveSet
@@ -63,7 +63,19 @@ class PrimitiveSpec(Record):
     meaning: str
     preconditions: tuple[str, ...] = Field(default=(), strict=False)
     exact: bool = True
+    ulp: float | None = Field(default=None, ge=0.5, le=1 << 10)
     cost: dict[str, float] | None = None
+    support: dict[str, str | list[str]] = Field(default_factory=dict)  # of kernels that call it; a list is concatenated
+
+    def of(self, name: str, dtype: str) -> Primitive | None:
+        """The primitive for a dtype; None if it has none."""
+        c = self.c if isinstance(self.c, str) else self.c.get(dtype)
+        given = {"name": name, "c": c, "support": _joined(self.support.get(dtype, ""))}
+        return None if c is None else Primitive(**{**yamlfile.shared(self, Primitive), **given})
+
+
+def _joined(text: str | list[str]) -> str:
+    return text if isinstance(text, str) else "\n".join(text)
 
 
 class CollectiveSpec(Record):
@@ -85,6 +97,7 @@ class SetSpec(File):
 
     name: str
     description: str
+    extends: str | None = None  # the set from which missing keys and entries are taken
     arch: tuple[str, ...] = Field(default=(), strict=False)
     headers: tuple[str, ...] = Field(default=(), strict=False)
     requires: tuple[str, ...] = Field(default=(), strict=False)
@@ -133,42 +146,106 @@ class SetSpec(File):
         for name in sorted(used - known):
             rule(False, f"{key}.meaning uses '{name}'; expected one of {', '.join(sorted(known))}")
         rule(not primitive.cost or self.cost_source, f"{key} has a cost, so it needs cost_source")
-        texts = primitive.c if isinstance(primitive.c, dict) else dict.fromkeys(self.types, primitive.c)
-        self._require_types(f"{key}.c", texts)
-        for dtype, text in texts.items():
-            known = {*primitive.args, *self.types[dtype].vars, *self.settings, "vlen"}
-            for name in sorted(set(Template(text).get_identifiers()) - known):
-                rule(False, f"{key}.c uses ${name}; expected one of {', '.join(sorted(known))}")
+        rule(primitive.exact or primitive.ulp is None, f"{key} has `ulp` and `exact: false`; expected one of them")
+        for text_of in ("c", "support"):
+            given = getattr(primitive, text_of)
+            texts = given if isinstance(given, dict) else dict.fromkeys(self.types, given)
+            self._require_types(f"{key}.{text_of}", texts)
+            for dtype, text in texts.items():
+                known = {*(primitive.args if text_of == "c" else ()), *self.types[dtype].vars, *self.settings, "vlen"}
+                for name in sorted(set(Template(_joined(text)).get_identifiers()) - known):
+                    rule(False, f"{key}.{text_of} uses ${name}; expected one of {', '.join(sorted(known))}")
 
     def _require_types(self, key: str, texts: Iterable[str]) -> None:
         for dtype in texts:
             rule(dtype in self.types, f"{key} has a text for {dtype}, which types has not")
 
 
+# These are merged entry by entry; other keys are replaced whole. What a set requires is added to the other's.
+_MERGED = ("types", "settings", "support", "primitives", "collectives", "addresses")
+_ADDED = ("headers", "requires")
+
+
 def load(name: str, plugins: tuple[Path, ...] = ()) -> SetSpec:
-    """Reads and checks one set."""
-    path = catalog.find("primitives", name, plugins)
-    return _read(path, path.stat().st_mtime_ns)
+    """Reads and checks one set, merged over the sets that it extends.
+
+    Raises UsageError for an unknown name, SpecError for a broken file and for sets that extend each other in a cycle.
+    """
+    return _checked(_stamped(name, plugins))
+
+
+def _stamped(name: str, plugins: tuple[Path, ...]) -> tuple[tuple[Path, int], ...]:
+    return tuple((path, path.stat().st_mtime_ns) for path in _files(name, plugins))
+
+
+def _files(name: str, plugins: tuple[Path, ...]) -> list[Path]:
+    """A set's file, that of the set that it extends, and so on."""
+    found = [catalog.find("primitives", name, plugins)]
+    while (wanted := _read(found[-1], found[-1].stat().st_mtime_ns).get("extends")) is not None:
+        asker = f"{found[-1]}: key 'extends'"
+        if not isinstance(wanted, str):
+            raise SpecError(f"{asker}: expected the name of a primitive set, got {wanted!r:.80}")
+        try:
+            path = catalog.find("primitives", wanted, plugins)
+        except UsageError as error:
+            raise SpecError(f"{asker}: {error.message}", hint=error.hint) from error
+        if path in found:
+            seen = " -> ".join(one.stem for one in (*found, path))
+            raise SpecError(f"{asker}: expected no cycle, got {seen}", hint="a set extends another one, not itself")
+        found.append(path)
+    return found
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, stamp: int) -> SetSpec:
-    """Reads a set once, since a search loads its sets thousands of times. stamp: changes if the file was edited"""
-    name = path.stem
-    spec = yamlfile.validate(SetSpec, yamlfile.read(path), str(path))
-    if spec.name != name:
-        raise SpecError(f"{path}: key 'name': expected '{name}' as the file is called, got '{spec.name}'")
+def _read(path: Path, stamp: int) -> dict[str, object]:
+    """Reads a file once, since a search loads its sets thousands of times. stamp: changes if the file was edited"""
+    return yamlfile.read(path)
+
+
+@lru_cache(maxsize=64)
+def _checked(stamped: tuple[tuple[Path, int], ...]) -> SetSpec:
+    path = stamped[0][0]
+    spec = yamlfile.validate(SetSpec, _merged(stamped), str(path))
+    if spec.name != path.stem:
+        raise SpecError(f"{path}: key 'name': expected '{path.stem}' as the file is called, got '{spec.name}'")
     return spec
+
+
+def _merged(stamped: tuple[tuple[Path, int], ...]) -> dict[str, object]:
+    """A set's own file over those that it extends, given as `_stamped` does."""
+    return reduce(lambda below, one: _over(_read(*one), below), reversed(stamped), {})
+
+
+def _over(own: dict[str, object], below: dict[str, object]) -> dict[str, object]:
+    """A set over the one that it extends."""
+    out = {**below, **own}
+    for key, value in own.items():
+        under = below.get(key)
+        if key in _MERGED and isinstance(value, dict) and isinstance(under, dict):
+            out[key] = {**under, **value}
+        elif key in _ADDED and isinstance(value, list) and isinstance(under, list):
+            out[key] = list(dict.fromkeys([*under, *value]))
+    return out
+
+
+def _whole(stamped: tuple[tuple[Path, int], ...]) -> str:
+    """A set as one file without references; "" if all its files are shipped with tensorop."""
+    if all(paths.shipped(path) for path, _ in stamped):
+        return ""
+    if len(stamped) == 1:
+        return files.text(stamped[0][0], files.TEXT)
+    return yamlfile.dump({key: value for key, value in _merged(stamped).items() if key != "extends"})
 
 
 def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
     """A set as a record for platforms."""
-    path, spec = catalog.find("primitives", name, plugins), load(name, plugins)
+    stamped = _stamped(name, plugins)
+    spec = _checked(stamped)
     return PrimitiveSet(
         **yamlfile.shared(spec, PrimitiveSet)
         | {
             "types": {dtype: _type(spec, dtype, kind) for dtype, kind in spec.types.items()},
-            "whole": "" if paths.shipped(path) else files.text(path, files.TEXT),
+            "whole": _whole(stamped),
             "collectives": {
                 name: Collective(name, **of.model_dump(), addresses=frozenset(spec.addresses))
                 for name, of in spec.collectives.items()
@@ -178,8 +255,7 @@ def resolved(name: str, plugins: tuple[Path, ...] = ()) -> PrimitiveSet:
 
 
 def _type(spec: SetSpec, dtype: str, kind: TypeSpec) -> ElementType:
-    texts = {name: one.c if isinstance(one.c, str) else one.c.get(dtype) for name, one in spec.primitives.items()}
-    support = spec.support.get(dtype, "")
+    primitives = {name: one.of(name, dtype) for name, one in spec.primitives.items()}
     return ElementType(
         **yamlfile.shared(kind, ElementType)
         | {
@@ -188,11 +264,7 @@ def _type(spec: SetSpec, dtype: str, kind: TypeSpec) -> ElementType:
             "formats": kind.formats(dtype),
             "compute_vector": kind.compute_vector or kind.vector,
             "storage_vector": kind.storage_vector or kind.compute_vector or kind.vector,
-            "support": support if isinstance(support, str) else "\n".join(support),
-            "primitives": {
-                name: Primitive(name=name, **{**yamlfile.shared(of, Primitive), "c": texts[name]})
-                for name, of in spec.primitives.items()
-                if texts[name] is not None
-            },
+            "support": _joined(spec.support.get(dtype, "")),
+            "primitives": {name: one for name, one in primitives.items() if one is not None},
         }
     )

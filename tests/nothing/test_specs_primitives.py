@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,17 @@ def test_the_smallest_set_loads(tmp_path: Path) -> None:
             "primitives.full has a cost, so it needs cost_source",
         ),
         ('meaning: "lanes"', 'meaning: "lanes", exact: maybe', "key 'primitives.full.exact': expected true or false"),
+        ('meaning: "lanes"', 'meaning: "lanes", ulp: 0.2', "key 'primitives.full.ulp': expected at least 0.5"),
+        ('meaning: "lanes"', 'meaning: "lanes", ulp: 2, exact: false', "primitives.full has `ulp` and `exact: false`"),
+        ('c: "1"', 'c: "1", support: {f32: "$p"}', r"primitives.full.support uses \$p; expected one of vlen"),
+        ('c: "1"', 'c: "1", support: {f64: x}', "primitives.full.support has a text for f64, which types has not"),
+        (
+            "description: a test",
+            "description: a test\nextends: 3",
+            "key 'extends': expected the name of a primitive set",
+        ),
+        ("description: a test", "extends: scalr", "key 'extends': unknown primitive set 'scalr'"),
+        ("description: a test", "extends: mine", "key 'extends': expected no cycle, got mine -> mine"),
         ('c: "1"', 'c: "$lmul"', r"primitives.full.c uses \$lmul; expected one of vlen"),
         ('c: "1"', 'c: {f16: "1", f32: "1"}', "primitives.full.c has a text for f16, which types has not"),
         ("  full:", "  f-u:", "the name of a primitive must be a C identifier, got 'f-u'"),
@@ -152,6 +164,65 @@ def test_a_broken_file_says_file_key_and_what_was_expected(tmp_path: Path, old: 
     with pytest.raises(SpecError, match=rf"(?s)mine\.yaml.*{says}") as caught:
         primitives.load("mine", write(tmp_path, WHOLE.replace(old, new, 1)))
     assert caught.value.exit_status == 2
+
+
+EXTENDED = """\
+schema: 1
+name: mine
+description: one more primitive
+extends: avx512
+requires: [avx512vnni, fma]
+primitives:
+  double:
+    args: [v, vl]
+    returns: vec
+    c: {f32: "tensorop_double($v)"}
+    meaning: "(v + v)[:vl]"
+    support: {f32: "static inline __m512 tensorop_double(__m512 v) { return _mm512_add_ps(v, v); }"}
+  add: {args: [v, w, vl], returns: vec, c: "($v + $w)", meaning: "(v + w)[:vl]"}
+"""
+
+
+def test_a_set_extends_a_shipped_one(tmp_path: Path) -> None:
+    plugins, below = write(tmp_path, EXTENDED), primitives.load("avx512")
+    spec = primitives.load("mine", plugins)
+    assert spec.description == "one more primitive"
+    assert spec.requires == (*below.requires, "avx512vnni")
+    assert (spec.types, spec.headers, spec.arch, spec.broadcast) == (below.types, below.headers, below.arch, 0)
+    assert spec.primitives.keys() == below.primitives.keys() | {"double"}
+    others = {name for name in below.primitives if spec.primitives[name] != below.primitives[name]}
+    assert others == {"add"}
+    resolved = primitives.resolved("mine", plugins)
+    assert resolved.types["f32"].primitives["double"].support.startswith("static")
+    assert "double" not in resolved.types["f64"].primitives
+    assert resolved.types["f64"].support == primitives.resolved("avx512").types["f64"].support
+
+
+def test_what_a_product_keeps_of_a_set_that_extends_another_stands_alone(tmp_path: Path) -> None:
+    plugins = write(tmp_path, EXTENDED)
+    whole = primitives.resolved("mine", plugins).whole
+    (tmp_path / "kept").mkdir()
+    kept = write(tmp_path / "kept", whole)
+    assert "extends" not in whole
+    assert primitives.load("mine", kept).primitives == primitives.load("mine", plugins).primitives
+    assert primitives.resolved("avx512").whole == ""
+
+
+def test_a_changed_file_is_read_again_and_so_is_one_that_it_extends(tmp_path: Path) -> None:
+    write(tmp_path, WHOLE)
+    below = tmp_path / "primitives/mine.yaml"
+    (tmp_path / "primitives/above.yaml").write_text("schema: 1\nname: above\nextends: mine\n")
+    assert primitives.load("above", (tmp_path,)).description == "a test"
+    below.write_text(WHOLE.replace("a test", "another test"))
+    os.utime(below, ns=(1, 1))
+    assert primitives.load("above", (tmp_path,)).description == "another test"
+
+
+def test_sets_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    plugins = write(tmp_path, WHOLE.replace("description: a test", "extends: yours"))
+    (tmp_path / "primitives/yours.yaml").write_text("schema: 1\nname: yours\nextends: mine\n")
+    with pytest.raises(SpecError, match=r"yours\.yaml: key 'extends': expected no cycle, got mine -> yours -> mine"):
+        primitives.load("mine", plugins)
 
 
 def test_no_words_or_types(tmp_path: Path) -> None:

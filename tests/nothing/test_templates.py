@@ -136,6 +136,41 @@ def test_honest_text_passes_unchanged(operator, primitives):
     assert source == c_gate.unmarked(plain, GOOD)
 
 
+EXPONENTIAL = """
+    const size_t vl = {{ tail("n < lanes() ? n : lanes()") }};
+    const vfloat32m1_t v = {{ exp(load_tail("a", "vl"), "vl") }};
+    for (size_t i = 0; i < n; i++) c[i] = {{ max_across("v", "vl") }};
+"""
+
+
+def test_the_support_of_a_primitive_stands_once_and_only_before_kernels_that_call_it(operator, primitives):
+    support = primitives.by_name["exp"].support
+    assert support.count("tensorop_scale2_f32m1(") == 2  # its definition, and the call
+    assert admit(operator, primitives, EXPONENTIAL).startswith(support + "\n#include")
+    nested = EXPONENTIAL.replace('exp(load_tail("a", "vl"), "vl")', 'exp(exp(load_tail("a", "vl"), "vl"), "vl")')
+    assert admit(operator, primitives, nested).count(support) == 1
+    assert "tensorop_exp" not in admit(operator, primitives, GOOD)
+    text = render.text(render.environment(operator, {"t": "{{ exp.support }}"}), "t", render.functions(primitives))
+    assert text == support
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ('max_across("v", "full()")', "'max_across' reads lanes lanes of a vector"),
+        ('sum(select("v", "v", "vl"))', "'sum' reads lanes lanes of a vector"),
+        ('sum(select("v", zero("full()"), "vl"))', None),  # it has all lanes of w
+        ('max_across(select("v", "v", "vl"), "vl")', None),
+    ],
+)
+def test_lanes_that_were_never_written_are_not_read(operator, primitives, value, complaint):
+    made = admit(operator, primitives, EXPONENTIAL.replace('max_across("v", "vl")', value))
+    if complaint is None:
+        assert isinstance(made, str), made
+    else:
+        assert complaint in made.message
+
+
 def test_a_function_that_configurations_share_is_proved_once(primitives, monkeypatch):
     callables, run, ran = instantiate.callables(primitives), c_gate.Interpreter.run, []
 

@@ -31,7 +31,7 @@ from tensorop.model.primitive import ARGUMENTS, Collective, Primitive, shape_of
 
 SHAPES = {argument: shape_of(argument) for argument in ARGUMENTS}
 _FORMATS = {argument: kind.partition(" ")[0] for argument, kind in ARGUMENTS.items()}
-_UNDISTURBED = "acc[vl:]"
+_UNDISTURBED = re.compile(r"\b(\w+)\[vl:\]")  # the argument whose lanes past vl a result keeps
 _OF_NUMBERS = ("vector", "element")
 
 
@@ -76,9 +76,11 @@ class Calls(Arithmetic):
                 return Data.HALF
             case "memory" | "none":
                 return Data.NOTHING
+            case "elem":
+                return Data.NUMBER
         lanes = numbers.get("vl", symbol(LANES))
-        if _UNDISTURBED in primitive.meaning:
-            lanes = parts.get("acc", symbol(LANES))
+        if kept := _UNDISTURBED.search(primitive.meaning):
+            lanes = parts.get(kept[1], symbol(LANES))
         return Data.NUMBER if lanes == symbol(LANES) or self.trusted else PartialVector(lanes)
 
     def _written(
