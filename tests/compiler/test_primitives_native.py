@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.commands import check_primitives
+from tensorop.errors import SpecError
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
 from tensorop.paths import builtin_dir
@@ -64,6 +65,14 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
         ("(($vl) ? *($p) : 0)", "*($p)", "load_tail stopped by signal"),  # reads past the end
         ("(($v) * ($s))", "(($v) * ($s) + 0)", "mul differs from its meaning"),  # differs at minus zero alone
         ("(($v) + ($w))", "(($v) + (undeclared))", "undeclared"),  # does not compile
+        ("0x1.fffffcp-2f", "0x1.ffffp-2f", "ulp away; at most 1.25 ulp are stated"),
+        ("v < 89 ? v : 89", "v < 88 ? v : 88", "exp differs from its meaning"),  # no infinity
+        (": 89 : -104", ": 89 : -100", "exp differs from its meaning"),  # no zero
+        ("return v == v ? ", "return v ? ", "exp differs from its meaning"),  # no NaN
+        ("n - half + 127", "n - half + 126", "scale2 differs from its meaning"),
+        ("($v) + 0 :", "($v) :", "max_across differs from its meaning"),  # -0
+        ("($v) > -__builtin_inff()", "1", "max_across differs from its meaning"),  # NaN
+        ("(($w) > ($v) ? ($v) : ($w))", "(($v) > ($w) ? ($w) : ($v))", "min differs from its meaning"),  # -0 and NaN
         ('lanes: "1"', 'lanes: "2"', "full differs from its meaning lanes"),
         ("splat:", "splot:", "lacks splat"),
     ],
@@ -71,6 +80,13 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
 def test_a_wrong_primitive_is_a_failed_result(tmp_path: Path, old: str, new: str, says: str) -> None:
     results = list(check_primitives.check("mine", plugins=(_plugin(tmp_path, old, new),), dtypes=["f32"]))
     assert any(says in str(r) for r in results if not r.ok), [str(r) for r in results]
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="`generic` compiles for x86-64")
+def test_a_precondition_that_no_number_satisfies(tmp_path: Path) -> None:
+    plugins = (_plugin(tmp_path, "w % 1 == 0", "w % 1 == 2"),)
+    with pytest.raises(SpecError, match=r"no number of the format f32 was found that satisfies w % 1 == 2, 2 \*"):
+        list(check_primitives.check("mine", plugins=plugins, dtypes=["f32"]))
 
 
 def test_a_machine_without_the_flags_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
