@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tensorop.build import compile, gate
 from tensorop.commands import check_primitives
 from tensorop.model.architecture import host_arch
+from tensorop.model.kernel import Artifact
 from tensorop.model.platform import Platform
-from tensorop.specs import native, primitives
+from tensorop.model.point import Point
+from tensorop.render import instantiate
+from tensorop.specs import native, platforms, primitives
+from tests.support import templates
 from tests.support.exponentials import worst_f32, worst_f64
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the sets are those of x86-64")
+STREAM = {"mr_vectors": 64, "nr": 1, "ku": 2, "wide": 2, "fetch": 4, "pack_a": 0, "pack_b": 0}
 FLAGS = [(), ("-ffp-contract=off",), ("-ffp-contract=fast",), ("-O1", "-fno-math-errno")]
 
 
@@ -42,3 +50,21 @@ def test_samples_with_other_flags(name: str, flags: tuple[str, ...]) -> None:
     assert 0.5 < worst <= stated(name), where
     worst, where = worst_f64(SETS[name], {}, 8000, *flags)
     assert 0.5 < worst <= stated(name), where
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["generic", "avx2", "avx512", "neon", "rvv"])
+def test_a_kernel_that_calls_it_passes_the_gates(name: str, dtype: str) -> None:
+    platform, template = platforms.load(name), templates.templates["stream"]
+    put = '{{ put("c + %d * ldc + i + %d * lanes" % (j, w), "c%d_%d" % (j, w), predicate) }};'
+    assert put in template.text
+    made = '"c%d_%d" % (j, w)'
+    changed = put.replace(made, f"exp({made}, predicate)")
+    point = {**templates.SMALL_BLOCKS, **STREAM, **({"lmul": 2} if platform.settings else {})}
+    full = instantiate.defaults(templates.operator, platform, dtype, Point.of(point))
+    source = templates.candidate(platform, replace(template, text=template.text.replace(put, changed)), full, dtype)
+    built = compile.compile_source(source, compile.candidate_flags(platform))
+    assert isinstance(built, Artifact), built
+    assert gate.check_object(built.path) is None
+    assert "tensorop_exp" in source.files[0][1]
+    assert "tensorop_exp" not in templates.candidate(platform, template, full, dtype).files[0][1]

@@ -83,6 +83,20 @@ def test_a_wrong_primitive_is_a_failed_result(tmp_path: Path, old: str, new: str
 
 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="`generic` compiles for x86-64")
+@pytest.mark.parametrize(("meaning", "passes"), [("(v + v)[:vl]", True), ("(v * v)[:vl]", False)])
+def test_a_set_of_ones_own_adds_a_primitive_to_a_shipped_one(tmp_path: Path, meaning: str, passes: bool) -> None:
+    folder = _plugin(tmp_path, "", "")
+    (folder / "primitives/mine.yaml").write_text(
+        "schema: 1\nname: mine\ndescription: a test\nextends: scalar\nprimitives:\n"
+        f'  double: {{args: [v, vl], returns: vec, c: {{f32: "mine_double($v)"}}, meaning: "{meaning}",\n'
+        '    support: {f32: "static inline float mine_double(float v) { return v + v; }"}}\n'
+    )
+    results = list(check_primitives.check("mine", plugins=(folder,), dtypes=["f32", "f64"]))
+    assert {r.primitive for r in results if not r.ok} == (set() if passes else {None, "double"})
+    assert [f"of {count} primitives" in str(r) for r, count in zip(results[-2:], (29, 28), strict=True)] == [True, True]
+
+
+@pytest.mark.skipif(host_arch() != "x86_64", reason="`generic` compiles for x86-64")
 def test_a_precondition_that_no_number_satisfies(tmp_path: Path) -> None:
     plugins = (_plugin(tmp_path, "w % 1 == 0", "w % 1 == 2"),)
     with pytest.raises(SpecError, match=r"no number of the format f32 was found that satisfies w % 1 == 2, 2 \*"):
