@@ -9,6 +9,7 @@ from tensorop import paths
 from tensorop.commands import past
 from tensorop.commands.opened import Opened
 from tensorop.errors import TensoropError, UsageError
+from tensorop.model.expression import evaluate
 from tensorop.model.problem import Problem
 from tensorop.model.winner import Leaf, Split, Tree, VariantRecord, trees_of
 from tensorop.space import problems
@@ -123,18 +124,26 @@ def _block(
     """
     operator, spec = found.operator, products.load(found.operator)
     features = problems.features(operator, problem)
+    seen = {name: features[name] for name in operator.seen}
+    if operator.threads is not None:
+        dim, known = operator.threads.dim, operator.reference.known(problem)
+        usable = evaluate(operator.threads.work, known) // spec.settings["work_per_thread"]
+        length = -(-known[dim] // max(1, min(threads, usable, known[dim])))
+        return problems.derived(operator, {**seen, dim: length}, problem), -(-known[dim] // length)
     if not spec.threads:
-        what = f"--threads has no effect for {operator.name}: its product.yaml has no `threads`"
+        what = (
+            f"--threads has no effect for {operator.name}: neither its operator.yaml nor its product.yaml has `threads`"
+        )
         raise UsageError(what, hint="remove --threads")
-    usable = operator.reference.work(problem) / 2 / spec.settings["work_per_thread"]
-    if usable < 2:
+    most_parts = operator.reference.work(problem) / 2 / spec.settings["work_per_thread"]
+    if most_parts < 2:
         return features, 1
     lanes = found.platform.lanes(problem.dtype, first["point"], vlen or found.card["platform"]["vlens"][0])
     tile = operator.reference.tile(first["point"], lanes, first["reads"])
     (rows, high), (columns, wide) = (
         (-(-features[name] // tile[side]), tile[side]) for name, side in spec.threads.items()
     )
-    most = min(int(usable), threads)
+    most = min(int(most_parts), threads)
 
     def cost(grid: tuple[int, int]) -> float:
         height, width = -(-rows // grid[0]) * high, -(-columns // grid[1]) * wide
@@ -142,5 +151,4 @@ def _block(
 
     grid = min(((down, min(most // down, columns)) for down in range(1, min(most, rows) + 1)), key=cost)
     cut = {name: features[name] // parts for name, parts in zip(spec.threads, grid, strict=True)}
-    seen = {name: features[name] for name in operator.seen}
     return problems.derived(operator, {**seen, **cut}, problem), grid[0] * grid[1]

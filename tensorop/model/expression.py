@@ -192,8 +192,8 @@ def _checked_c(node: ast.expr, before: str, text: str) -> str:
 
 
 def _compared_c(left: str, op: ast.cmpop, right: ast.expr, c: Callable[[ast.expr], str]) -> str:
-    if isinstance(right, ast.Tuple | ast.List):  # after `in`
-        among = " || ".join(f"{left} == {c(one)}" for one in right.elts) or "0"
+    if isinstance(right, ast.Tuple | ast.List):  # after `in`; Python computes all of them
+        among = " | ".join(f"({left} == {c(one)})" for one in right.elts) or "0"
         return f"({among})" if isinstance(op, ast.In) else f"!({among})"
     return f"{left} {_C_SIGNS[type(op)]} {c(right)}"
 

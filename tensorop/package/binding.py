@@ -48,6 +48,7 @@ class _Generated:
         self._inputs = [name for name, one in self._operands.items() if one.access in (Access.IN, Access.INOUT)]
         self._outputs = [name for name, one in self._operands.items() if one.access in (Access.OUT, Access.INOUT)]
         self._struct = f"tensorop_{operator.name}"
+        self._signature = self._named()
 
     def declarations(self, dtypes: Sequence[str]) -> str:
         interface, name = self._operator.interface, self._struct
@@ -62,32 +63,38 @@ class _Generated:
         return products.load(self._operator).types[dtype]["function"]
 
     def bind(self, library: Any) -> Callable[..., Any]:
-        signature = self._signature()
-
         def call(*args: Any, **named: Any) -> Any:
-            bound = signature.bind(*args, **named)
+            bound = self._signature.bind(*args, **named)
             bound.apply_defaults()
             return self._called(library, bound.arguments)
 
         call.__name__ = call.__qualname__ = self._operator.name
-        call.__signature__ = signature  # type: ignore[attr-defined]
+        call.__signature__ = self._signature  # type: ignore[attr-defined]
         call.__doc__ = self._documentation(library.dtypes)
         return call
 
-    def _signature(self) -> inspect.Signature:
-        """Arrays that are read; then by name: sizes that no array has, flags, parameters, other arrays."""
-        named, shapes = Parameter.KEYWORD_ONLY, self._operator.shapes
+    def _named(self) -> inspect.Signature:
+        """Arrays that are read; then by name: sizes that no array has, flags, parameters, other arrays.
+
+        A flag with the name of an operand is set if that array is given.
+        """
+        named, shapes, flags = Parameter.KEYWORD_ONLY, self._operator.shapes, self._contract.flags
         sides = {side for name in self._inputs for side in self._operands[name].shape}
-        found = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in self._inputs]
+        given = [name for name in self._inputs if name not in flags]
+        found = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in given]
         found += [Parameter(name, named) for name in shapes.dims if name not in sides]
         found += [Parameter(name, named, default=None) for name in shapes.attributes if name not in sides]
-        for name, words in self._contract.flags.items():
-            word = next(iter(words))
-            found.append(Parameter(name, named, default=bool(words[word]) if word.isdigit() else word))
+        for name in [name for name in flags if name not in self._operands]:
+            word, value = next(iter(flags[name].items()))
+            found.append(Parameter(name, named, default=bool(value) if word.isdigit() else word))
         for name, usual in self._contract.parameters.items():
             found.append(Parameter(name, named, default=None if isinstance(usual, str) else usual))
-        found += [Parameter(name, named, default=None) for name in self._operands if name not in self._inputs]
-        return inspect.Signature(found)
+        found += [Parameter(name, named, default=None) for name in self._operands if name not in given]
+        try:
+            return inspect.Signature(found)
+        except ValueError as error:
+            file = self._operator.folder / "binding.py"
+            raise SpecError(f"{file}: missing; without this file, names must differ: {error}") from None
 
     def _documentation(self, dtypes: Sequence[str]) -> str:
         shapes = "\n".join(f"{name}: {', '.join(one.shape)}" for name, one in self._operands.items())
@@ -101,7 +108,7 @@ class _Generated:
     def _called(self, library: Any, given: Mapping[str, Any]) -> Any:
         arrays = {name: np.asarray(given[name]) for name in self._operands if given[name] is not None}
         dtype = self._dtype(library.dtypes, arrays)
-        known = {**self._sizes(arrays, given), **{name: self._flag(name, given[name]) for name in self._contract.flags}}
+        known = {**self._sizes(arrays, given), **dict(self._flags(given))}
         numbers = {n: _real(n, given[n]) for n in self._contract.parameters if given[n] is not None}
         lines = {f"ld_{name}": _line(self._operands[name], known) for name in self._contract.leading}
         call = library.ffi.new(f"struct {self._struct} *", {**known, **numbers, **lines})
@@ -151,14 +158,18 @@ class _Generated:
                 found[name] = _whole(name, given[name])
         return shapes.filled(found)
 
-    def _flag(self, name: str, value: Any) -> int:
-        words = self._contract.flags[name]
-        if isinstance(value, str):
-            if value not in words:
-                legal = [repr(word) for word in words if not word.isdigit()] or ["True", "False"]
-                raise ValueError(f"{name} is {value!r:.80}: it must be {' or '.join(legal)}")
-            return words[value]
-        return _whole(name, int(value) if isinstance(value, bool | np.bool_) else value, 31)
+    def _flags(self, given: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+        for name, words in self._contract.flags.items():
+            value = given[name]
+            if name in self._operands:
+                yield name, int(value is not None)
+            elif isinstance(value, str):
+                if value not in words:
+                    legal = [repr(word) for word in words if not word.isdigit()] or ["True", "False"]
+                    raise ValueError(f"{name} is {value!r:.80}: it must be {' or '.join(legal)}")
+                yield name, words[value]
+            else:
+                yield name, _whole(name, int(value) if isinstance(value, bool | np.bool_) else value, 31)
 
     def _require(self, library: Any, status: int, known: Mapping[str, int]) -> None:
         if status == 0:

@@ -191,6 +191,9 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
         YAML, 'must: "p < t"', 'must: "p < t * b"', (YAML, "key 'threads.dim'", "no rule names", "'b'")
     ),
     "an unknown name in threads": (YAML, "work: b * c * t *", "work: b * q *", (YAML, "key 'threads.work'", "q")),
+    "a parameter with an operand's name": (
+        YAML, "parameters: {alpha: 1}", "parameters: {w: 1}", ("binding.py: missing", "names must differ", "'w'")
+    ),
     "a feature that no call has": (
         REFERENCE, RUN, f"    def features(self, problem):\n        return {{**problem.sizes, 'taps': 1}}\n\n{RUN}",
         ("product", "feature 'taps' of reference.py"),
