@@ -26,7 +26,8 @@ CONTENTS = {
         "how-to/tune-with-a-kit.md", "how-to/make-a-cuda-library.md", "how-to/distribute-trials.md",
     ],
     "How-to: use": [
-        "how-to/use-the-library.md", "how-to/use-conv2d.md", "how-to/replace-blas.md", "how-to/compare-in-ci.md",
+        "how-to/use-the-library.md", "how-to/use-conv2d.md", "how-to/use-attention.md", "how-to/replace-blas.md",
+        "how-to/compare-in-ci.md",
         "how-to/troubleshooting.md", "how-to/report-a-vulnerability.md",
     ],
     "How-to: extend": [

@@ -255,11 +255,12 @@ def c_page() -> str:
         "Include `tensorop/NAME.h` and link `-ltensorop_NAME`. The headers below are those of a library with every",
         "dtype; they are shown for f32, and a table has the names for the others.\n",
     ]
-    gemm, conv2d = operators.load("gemm"), operators.load("conv2d")
+    gemm, conv2d, attention = map(operators.load, ("gemm", "conv2d", "attention"))
     parts += _header("common.h", gemm, "Common to all libraries: status codes, threads, provenance.")
     parts += _header("gemm.h", gemm, "Matrix products.", _functions(gemm))
     parts += _header("cblas.h", gemm, "The standard names, in `libtensorop_cblas`.")
     parts += _header("conv2d.h", conv2d, "Convolutions.", _functions(conv2d))
+    parts += _header("attention.h", attention, "Attention.", _functions(attention))
     parts += _header("device/gemm_cuda.h", gemm, "Matrix products on NVIDIA GPUs, from the CUDA platforms.")
     return page("C API", "Look up the functions, structs and status codes of the libraries here.", *parts)
 

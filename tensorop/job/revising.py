@@ -67,6 +67,7 @@ class Reviser:
     _number: int = field(init=False)  # of the last template that was asked for
     _left: int = field(init=False)  # questions
     _since: int = field(default=0, init=False)  # trials when the last question was settled
+    _untried: int = field(default=-1, init=False)  # trials when the last template joined
     _question: _Question | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +90,7 @@ class Reviser:
             if joined is None and not self.recording.replays:
                 self.recording.join(seed, len(ended))
             self._question, self._since = None, len(ended) if joined is None else joined
+            self._untried = len(ended)
             return (question.ready,)
         return ()
 
@@ -107,6 +109,8 @@ class Reviser:
         recorded = self.recording.next_question(self.author.seed + self._number)
         if self._left <= 0 or (recorded is None and (self.recording.replays or self._ends(ended))):
             self._left = 0
+            return None
+        if recorded is None and len(ended) == self._untried:  # its trials are part of the question
             return None
         asked = self.plan.questions - self._left
         part = 1 / (self.plan.questions + 1)

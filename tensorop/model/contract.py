@@ -157,7 +157,7 @@ class Contract(ABC):
         }
         enums = [[f"{kind}_{name}" for name in names] for kind, names in kinds.items()]
         for name, values in self.flags.items():
-            enums.append([f"{name.upper()}_{word} = {of}" for word, of in values.items() if not word.isdigit()])
+            enums.append([f"{name.upper()}_{word} = {of}" for word, of in values.items() if word.isidentifier()])
         lines = [f"enum {{ {', '.join(names)} }};\n" for names in enums if names]
         return f"/* The slots of a call, as operator.yaml has them. */\n{''.join(lines)}"
 

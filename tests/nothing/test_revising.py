@@ -174,6 +174,7 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     assert {"llm-1", "llm-2"} <= {end.trial.variant.template.name for end in history.ended(GROUP)}
     assert "lanes" not in {template.name for template in history.templates.values()}
     assert not any("| lanes |" in path.read_text() for path in prompts.iterdir())
+    assert "| llm-2 | you | llm-1 |" in (prompts / "0004.md").read_text()  # it was tried before the next question
 
     replay = (*TRIALS, "--author", "replay", "--withhold", "lanes", "--transcript", str(out))
     text, _ = started(tmp_path / "replayed", *replay).communicate(timeout=120)

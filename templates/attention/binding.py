@@ -1,0 +1,165 @@
+"""attention from Python: what tensorop.load(DIR).attention does."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_KINDS = {"f32": ("float32", "float", "s")}
+_SIZES = "batch, heads, key_heads, queries, keys, dim"
+_STEPS = ", ".join(f"{one}_{what}" for one in "qkvo" for what in ("batch", "row", "head"))
+_LAYOUTS = ("bshd", "bhsd")
+_ALIGN = {"end": 0, "start": 1}
+Numbers = NDArray[Any]
+
+
+def declarations(dtypes: tuple[str, ...]) -> str:
+    """The C declarations `bind` uses, for cffi."""
+    texts = [
+        f"struct tensorop_attention {{ int64_t {_SIZES}; int64_t {_STEPS}; double scale; int64_t left, right; "
+        "int align; const int32_t *starts_q, *starts_k; };",
+        "const char *tensorop_attention_message(int status);",
+    ]
+    for _, real, letter in (_KINDS[dtype] for dtype in dtypes):
+        arrays = f"const {real} *q, const {real} *k, const {real} *v, {real} *o, {real} *lse"
+        texts.append(f"int tensorop_{letter}attention(const struct tensorop_attention *, {arrays}, void *, size_t);")
+    return "\n".join(texts)
+
+
+def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
+    """The function that calls a loaded library."""
+    by_name = {_KINDS[dtype][0]: _KINDS[dtype] for dtype in library.dtypes}
+    ffi, lib = library.ffi, library.lib
+
+    def attention(
+        q: Numbers,
+        k: Numbers,
+        v: Numbers,
+        *,
+        causal: bool = False,
+        window: tuple[int, int] | None = None,
+        align: str = "end",
+        scale: float | None = None,
+        layout: str = "bshd",
+        starts: tuple[Any, Any] | None = None,
+        lse: bool = False,
+        out: Numbers | None = None,
+    ) -> Numbers | tuple[Numbers, Numbers]:
+        """softmax(scale * q k^T + mask) v; returns it, with `lse` also the log-sum-exps (batch, heads, queries).
+
+        q: (batch, queries, heads, d) in layout `bshd`, (batch, heads, queries, d) in layout `bhsd`
+        k, v: the same with keys for queries; their number of heads divides that of q
+        causal: whether a query sees no key behind its own; as window=(-1, 0)
+        window: keys that a query sees before and behind its own, both inclusive; -1: all
+        align: `end`: the last query's own key is the last one; `start`: the first query's is the first one
+        scale: None for 1 / sqrt(d)
+        starts: of a ragged batch, (batch + 1) rows where its sequences begin, of q and of k and v; then q is
+        (rows, heads, d) or (heads, rows, d)
+        out: a writable array for the output that overlaps no other array, its last axis contiguous; None for a new one
+
+        Arrays may be views with any distances of rows, heads and batches. Raises TypeError for a wrong dtype, and
+        ValueError for sizes or arrays that do not fit.
+        """
+        if not isinstance(layout, str) or layout not in _LAYOUTS:
+            raise ValueError(f"layout is 'bshd' or 'bhsd', not {layout!r:.80}")
+        if not isinstance(align, str) or align not in _ALIGN:
+            raise ValueError(f"align is 'end' or 'start', not {align!r:.80}")
+        q, k, v = (_dense_last(np.asarray(one)) for one in (q, k, v))
+        kind = by_name.get(q.dtype.name)
+        if kind is None or k.dtype != q.dtype or v.dtype != q.dtype:
+            held = f"this library holds {', '.join(sorted(by_name))}, all alike"
+            raise TypeError(f"q is {q.dtype}, k {k.dtype}, v {v.dtype}; {held}")
+        if q.ndim != (axes := 4 if starts is None else 3) or k.ndim != axes or v.shape != k.shape:
+            raise ValueError(
+                f"q, k and v have {axes} dimensions each, k and v alike; got {q.shape}, {k.shape}, {v.shape}"
+            )
+        offsets = None if starts is None else [_offsets(one) for one in starts]
+        if offsets is not None and len(offsets[0]) != len(offsets[1]):
+            raise ValueError(f"starts are of {len(offsets[0]) - 1} and {len(offsets[1]) - 1} sequences")
+        result = np.empty(q.shape, q.dtype) if out is None else _output(out, q.shape, q.dtype)
+        if out is not None and any(np.may_share_memory(one, out) for one in (q, k, v)):
+            raise ValueError("out overlaps another operand")
+        (batch, queries, heads), (of_k, keys, key_heads) = (_sizes(one, layout, offsets) for one in (q, k))
+        if of_k != batch or k.shape[-1] != q.shape[-1]:
+            raise ValueError(f"q and k differ in batch or d: {q.shape}, {k.shape}")
+        left, right = _window(causal, window)
+        steps = [step for one in (q, k, v, result) for step in _steps(one, layout)]
+        usual = 1.0 / np.sqrt(q.shape[-1]) if q.shape[-1] else 1.0
+        held = [ffi.NULL, ffi.NULL] if offsets is None else [ffi.from_buffer("int32_t[]", one) for one in offsets]
+        z = ffi.new(
+            "struct tensorop_attention *",
+            [batch, heads, key_heads, queries, keys, q.shape[-1], *steps, usual if scale is None else float(scale),
+             left, right, _ALIGN[align], *held],
+        )  # fmt: skip
+        sums = np.empty((batch if offsets is None else 1, heads, queries), q.dtype) if lse else None
+        _, real, letter = kind
+        at = [ffi.NULL if a is None else ffi.cast(f"{real} *", a.ctypes.data) for a in (q, k, v, result, sums)]
+        status = getattr(lib, f"tensorop_{letter}attention")(z, *at, ffi.NULL, 0)
+        if status:
+            text = ffi.string(lib.tensorop_attention_message(status)).decode()
+            raise ValueError(f"{text} (q {q.shape}, k {k.shape})")
+        return result if sums is None else (result, sums if offsets is None else sums[0])
+
+    return attention
+
+
+def _dense_last(array: Numbers) -> Numbers:
+    """The array, or a copy if its last axis is not contiguous, its bytes are swapped, or it is not aligned."""
+    native = array.dtype.newbyteorder("=")
+    size = array.itemsize
+    fits = (
+        array.flags.aligned and array.dtype == native and all(step >= 0 and step % size == 0 for step in array.strides)
+    )
+    if fits and (array.shape[-1:] in ((), (1,)) or array.strides[-1] == size):
+        return array
+    return np.require(array, native, "CA")
+
+
+def _output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Numbers:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is {type(out).__name__}; it is written in place, so it must be an array")
+    if out.shape != shape or out.dtype != dtype or _dense_last(out) is not out:
+        raise ValueError(
+            f"out is an aligned {dtype} array of shape {shape} with a contiguous last axis, "
+            f"got {out.dtype} {out.shape}, strides {out.strides}"
+        )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
+    return out
+
+
+def _offsets(given: Any) -> NDArray[np.int32]:
+    found = np.ascontiguousarray(given)
+    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu" or found.max(initial=0) >= 1 << 31:
+        raise ValueError(f"starts are one-dimensional integers of 32 bits, one more than sequences; got {given!r:.80}")
+    return found.astype(np.int32)
+
+
+def _sizes(array: Numbers, layout: str, offsets: list[NDArray[np.int32]] | None) -> tuple[int, int, int]:
+    """Batch, rows, heads."""
+    batch = array.shape[0] if offsets is None else len(offsets[0]) - 1
+    rows, heads = array.shape[-3:-1] if layout == "bshd" else array.shape[-2:-4:-1]
+    return batch, rows, heads
+
+
+def _steps(array: Numbers, layout: str) -> tuple[int, int, int]:
+    """Distances of batches, rows and heads, in elements; 0 for an axis of one."""
+    steps = [0 if size < 2 else step // array.itemsize for size, step in zip(array.shape, array.strides, strict=True)]
+    rows, heads = steps[-3:-1] if layout == "bshd" else steps[-2:-4:-1]
+    return steps[0] if len(steps) == 4 else 0, rows, heads
+
+
+def _window(causal: Any, window: Any) -> tuple[int, int]:
+    if np.ndim(causal) or causal not in (False, True):
+        raise ValueError(f"causal is {causal!r:.80}: it must be True or False")
+    try:
+        left, right = (-1, -1) if window is None else map(operator.index, window)
+    except (TypeError, ValueError):
+        raise ValueError(f"window is two integers, keys before and behind; got {window!r:.80}") from None
+    if max(left, right) >= 1 << 62 or min(left, right) < -1:
+        raise ValueError(f"left and right must be -1 or more; got {left}, {right}")
+    return left, min(right, 0) if causal and right >= 0 else 0 if causal else right

@@ -1,0 +1,10 @@
+/* fault: masks always begin at the start
+ * expect: wrong-result
+ */
+#include "attention.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct attention z = attention_of(call);
+    z.start = 1;
+    attention_all(&z);
+}

@@ -1,0 +1,10 @@
+/* fault: the second block of keys is skipped
+ * expect: wrong-result
+ */
+#include "attention.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct attention z = attention_of(call);
+    z.lost = 1;
+    attention_all(&z);
+}

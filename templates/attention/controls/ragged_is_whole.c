@@ -1,0 +1,10 @@
+/* fault: a ragged batch is one sequence
+ * expect: wrong-result
+ */
+#include "attention.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct attention z = attention_of(call);
+    z.whole = 1;
+    attention_all(&z);
+}

@@ -1,0 +1,10 @@
+/* fault: a query sees one key more behind its own
+ * expect: wrong-result
+ */
+#include "attention.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) {
+    struct attention z = attention_of(call);
+    z.right += z.right >= 0;
+    attention_all(&z);
+}

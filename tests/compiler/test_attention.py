@@ -1,0 +1,249 @@
+"""attention from its wish to its product on this machine: verified, compared, called from Python and from C."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from itertools import product as every
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tensorop import api
+from tensorop.backends import reach
+from tensorop.model.verdict import Seed
+from tensorop.specs import operators, platforms
+from tensorop.verify.controls import ControlRun, controls
+from tests.support.commands import ROOT, tensorop
+
+SHAPES = "b1h4g2s40t72d24,b1h4g1s1t300d64,b2h2g2s130t130d32"
+PAGE = ROOT / "docs" / "how-to" / "use-attention.md"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    words = ("attention", "--platform", "native", "--shapes", SHAPES, "--trials", "4")
+    ended = tensorop(*words, "--out", "made", cwd=folder)
+    assert ended.status == 0, ended.stderr
+    assert "calls passed, some of them with 2 and 4 threads" in ended.stderr
+    return folder / "made"
+
+
+def test_it_is_compared(made: Path) -> None:
+    compared = tensorop("bench", made, "--shapes", SHAPES, "--fast", "--format", "json", cwd=ROOT)
+    assert compared.status == 0, compared.stderr
+    rows = compared.json()["results"]
+    assert [row["shape"] for row in rows] == SHAPES.split(",")
+    assert all(verdict == "ok" for row in rows for verdict in row["verdict"].values())
+    assert compared.json()["baselines"].keys() == {"blocks+openblas"}
+
+
+def plain(q, k, v, scale, left, right, start):
+    """bshd, in float64: output and log-sum-exp."""
+    q, k, v = (one.astype(np.float64) for one in (q, k, v))
+    s, t = q.shape[1], k.shape[1]
+    k, v = (np.repeat(one, q.shape[2] // k.shape[2], axis=2) for one in (k, v))
+    scores = scale * np.einsum("bshd,bthd->bhst", q, k)
+    own, key = np.arange(s)[:, None] + (0 if start else t - s), np.arange(t)[None, :]
+    seen = ((key >= own - left) | (left < 0)) & ((key <= own + right) | (right < 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(
+            seen, np.exp(scores - np.max(np.where(seen, scores, -1e9), axis=3, keepdims=True, initial=-1e9)), 0
+        )
+        total = p.sum(axis=3, keepdims=True)
+        lse = np.log(total[..., 0]) + np.max(np.where(seen, scores, -1e9), axis=3, initial=-1e9)
+        w = np.where(total > 0, p / np.where(total > 0, total, 1), 0)
+    return np.einsum("bhst,bthd->bshd", w, v), np.where(total[..., 0] > 0, lse, -np.inf)
+
+
+@pytest.mark.parametrize(("left", "right"), [(-1, -1), (-1, 0), (3, 0), (2, 5), (0, 0)])
+@pytest.mark.parametrize("align", ["end", "start"])
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+def test_python_calls_it(made: Path, left: int, right: int, align: str, layout: str) -> None:
+    attention, rng = api.load(made).attention, np.random.default_rng(0)
+    for s, t in ((20, 33), (33, 20), (1, 50), (0, 5), (5, 0)):
+        q = rng.standard_normal((2, s, 6, 16), np.float32)
+        k, v = (rng.standard_normal((2, t, 3, 16), np.float32) for _ in range(2))
+        want, sums = plain(q, k, v, 0.3, left, right, align == "start")
+        given = [one.swapaxes(1, 2) for one in (q, k, v)] if layout == "bhsd" else [q, k, v]
+        o, lse = attention(*given, window=(left, right), align=align, scale=0.3, layout=layout, lse=True)
+        np.testing.assert_allclose(o.swapaxes(1, 2) if layout == "bhsd" else o, want, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(lse, sums, rtol=1e-5, atol=1e-5)
+
+
+def test_views_and_ragged_batches_are_read_where_they_lie(made: Path) -> None:
+    attention, rng = api.load(made).attention, np.random.default_rng(1)
+    together = rng.standard_normal((2, 40, 3, 4, 16), np.float32)  # q, k, v side by side, as a projection leaves them
+    q, k, v = (together[:, :, i] for i in range(3))
+    out = np.zeros((2, 40, 4, 32), np.float32)
+    assert attention(q, k, v, causal=True, out=out[..., :16]) is not None
+    usual = 16**-0.5
+    np.testing.assert_allclose(out[..., :16], plain(q, k, v, usual, -1, 0, False)[0], rtol=1e-4, atol=1e-5)
+    assert not out[..., 16:].any()
+    starts_q, starts_k = [0, 7, 7, 40], [0, 0, 11, 40]
+    o, lse = attention(q[0], k[0], v[0], causal=True, starts=(starts_q, starts_k), lse=True)
+    for one in range(3):
+        of_q, of_k = slice(*starts_q[one : one + 2]), slice(*starts_k[one : one + 2])
+        want, sums = plain(q[:1, of_q], k[:1, of_k], v[:1, of_k], usual, -1, 0, False)
+        np.testing.assert_allclose(o[of_q], want[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(lse[:, of_q], sums[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_give_the_same(made: Path, threads: int) -> None:
+    library, rng = api.load(made), np.random.default_rng(2)
+    for b, h, g, s in ((1, 2, 1, 300), (2, 4, 2, 200), (1, 1, 1, 900)):
+        q = rng.standard_normal((b, s, h, 64), np.float32)
+        k, v = (rng.standard_normal((b, 400, g, 64), np.float32) for _ in range(2))
+        library.threads = threads
+        o = library.attention(q, k, v, causal=True)
+        np.testing.assert_allclose(o, plain(q, k, v, 1 / 8, -1, 0, False)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_python_refuses_what_cannot_be(made: Path) -> None:
+    attention = api.load(made).attention
+    q, k = np.zeros((1, 4, 6, 8), np.float32), np.zeros((1, 5, 3, 8), np.float32)
+    for more, sentence in (
+        ({"layout": "sbhd"}, "layout is 'bshd' or 'bhsd'"),
+        ({"align": "middle"}, "align is 'end' or 'start'"),
+        ({"causal": 2}, "causal is 2: it must be True or False"),
+        ({"window": 3}, "window is two integers"),
+        ({"window": (-2, 0)}, "left and right must be -1 or more"),
+        ({"scale": np.inf}, "scale must be finite"),
+        ({"out": np.zeros((1, 4, 6, 9), np.float32)}, "out is an aligned float32 array of shape"),
+        ({"out": np.broadcast_to(np.zeros((1, 1, 1, 8), np.float32), q.shape)}, "out is read-only"),
+        ({"out": q}, "out overlaps another operand"),
+        ({"starts": ([0, 4], [0, 5])}, "q, k and v have 3 dimensions each"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            attention(q, k, k, **more)
+    for given, sentence in (
+        (
+            (q, k[:, :, :2][:, :, [0, 1, 0, 1]], k[:, :, :2][:, :, [0, 1, 0, 1]]),
+            "key_heads must be 1 or more and divide",
+        ),
+        ((q, k[..., :4], k[..., :4]), "q and k differ in batch or d"),
+        ((np.zeros((1, 4, 6, 600), np.float32),) + (np.zeros((1, 5, 3, 600), np.float32),) * 2, "dim 1 to 512"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            attention(*given)
+    for starts in (([0, 3, 2], [0, 1, 2]), ([0, 9], [0, 5]), ([0, 4], [-1, 5])):
+        with pytest.raises(ValueError, match=r"starts must ascend|starts are of"):
+            attention(q[0], k[0], k[0], starts=starts)
+    with pytest.raises(TypeError, match="q is float64"):
+        attention(q.astype(np.float64), k, k)
+    shared = np.lib.stride_tricks.as_strided(np.zeros(100, np.float32), q.shape, (0, 16, 32, 4))
+    with pytest.raises(ValueError, match=r"rows of O must not overlap"):
+        attention(q, k, k, out=shared)
+
+
+FAULTS = {  # fields of the description -> status
+    ".batch = -1": 1,
+    ".dim = 0": 1,
+    ".key_heads = 3": 2,
+    ".key_heads = 0": 2,
+    ".q_row = -1": 3,
+    ".o_row = 1": 3,
+    ".o_head = 0": 3,
+    ".align = 2": 4,
+    ".left = -2": 5,
+    ".starts_q = good": 6,
+    ".starts_q = bad, .starts_k = good": 6,
+    ".queries = 1ll << 40": -4,
+    ".q_row = 1ll << 61": -4,
+    ".scale = 1.0 / 0.0": 9,
+}
+PROGRAM = """
+#include <stdio.h>
+#include <string.h>
+#include <tensorop/attention.h>
+static const int32_t good[] = {0, 2}, bad[] = {2, 0};
+static float q[64], k[64], v[64], o[64];
+int main(void) {
+    (void)good, (void)bad;
+    struct tensorop_attention z = {.batch = 1, .heads = 2, .key_heads = 2, .queries = 2, .keys = 3, .dim = 4,
+        .q_row = 8, .q_head = 4, .k_row = 8, .k_head = 4, .v_row = 8, .v_head = 4, .o_row = 8, .o_head = 4,
+        .scale = 1, .left = -1, .right = -1};
+    size_t bytes;
+    char room[64];
+    memset(o, 7, sizeof o);
+    const struct tensorop_attention whole = z;
+    printf("%d", tensorop_sattention(&whole, NULL, k, v, o, NULL, NULL, 0));
+    printf(" %d", tensorop_sattention(&whole, q, k, NULL, o, NULL, NULL, 0));
+    printf(" %d", tensorop_sattention(NULL, q, k, v, o, NULL, NULL, 0));
+    printf(" %d", tensorop_sattention_workspace(&whole, NULL));
+    printf(" %d", tensorop_sattention_workspace(&whole, &bytes));
+    printf(" %d\\n", tensorop_sattention(&whole, q, k, v, o, NULL, room, bytes - 1));
+    CASES
+    for (size_t i = 0; i < sizeof o; ++i)
+        if (((const char *)o)[i] != 7)
+            return 1;
+    return 0;
+}
+"""
+
+
+def compiled(source: str, made: Path, folder: Path) -> str:
+    (folder / "example.c").write_text(source)
+    lib = made / "lib"
+    words = ["cc", "-Werror", "example.c", "-o", "example", f"-I{made / 'include'}", f"-L{lib}", "-ltensorop_attention"]
+    subprocess.run(words, cwd=folder, check=True, timeout=120)
+    done = subprocess.run(
+        ["./example"],
+        cwd=folder,
+        env={"LD_LIBRARY_PATH": str(lib)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_c_gives_a_status_and_writes_nothing(made: Path, tmp_path: Path) -> None:
+    fields = [one.split(", ") for one in FAULTS]
+    cases = "".join(
+        f"{{ z = whole; {' '.join(f'z{field};' for field in one)} "
+        'printf("%d\\n", tensorop_sattention(&z, q, k, v, o, NULL, NULL, 0)); }\n'
+        for one in fields
+    )
+    first, *others = compiled(PROGRAM.replace("CASES", cases), made, tmp_path).splitlines()
+    assert first.split() == ["-3", "-3", "-3", "-3", "0", "7"]
+    assert dict(zip(FAULTS, map(int, others), strict=True)) == FAULTS
+
+
+def test_the_page_s_examples_run(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PAGE.read_text()
+    source, python = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("c", "python"))
+    assert compiled(source, made, tmp_path) == "done: 2 3 5\n"
+    assert "done: 2 3 5" in text
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "attention-native").symlink_to(made)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(python, str(PAGE), "exec"), {})
+
+
+def test_the_oracle_is_that_of_the_definition() -> None:
+    """On small integers, against sums over keys in plain Python."""
+    contract = operators.load("attention").reference
+    masks = ({}, {"right": 0}, {"left": 1, "right": 0, "align": "start"}, {"left": 0, "right": 2})
+    for mask, (s, t) in every(masks, ((3, 5), (5, 3), (0, 2), (2, 0))):
+        sizes = {"b": 2, "h": 4, "g": 2, "s": s, "t": t, "d": 3}
+        problem = contract.problem("f32", sizes, {"layout": "bshd", "lse": 1, **mask})
+        call = contract.call(problem, np.random.default_rng(0))
+        q, k, v = (buffer.data.reshape(2, -1, heads, 3) for buffer, heads in zip(call.buffers, (4, 2, 2), strict=False))
+        found = contract.expected(problem, call)
+        left, right = mask.get("left", -1), mask.get("right", -1)
+        want = plain(q, k, v, call.scalars[0], left, right, "align" in mask)
+        for name, of in zip(("o", "lse"), want, strict=True):
+            np.testing.assert_allclose(found[name][0].ravel(), of.ravel(), rtol=1e-12, atol=1e-12)
+
+
+def test_the_controls_fail_on_every_seed() -> None:
+    operator, platform = operators.load("attention"), platforms.load("native")
+    for seed in range(3):
+        run = ControlRun(operator, platform, reach(platform).runner, Seed.draw(seed))
+        for control in controls(operator):
+            run.require_expected(control, run.judge(control, "f32"))
