@@ -1,0 +1,87 @@
+"""Recorded dialogues with a language model: what was accepted then passes the gate now, and the best is as fast."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tensorop.author.llm import accounting, reading, transcript
+from tensorop.author.llm.messages import ModelReply
+from tensorop.backends import reach
+from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.stage_run import StageRun
+from tensorop.model.trial import Stage, Trial
+from tensorop.model.verdict import Seed
+from tensorop.render import instantiate
+from tensorop.render.texts import Texts
+from tensorop.specs import operators, platforms
+from tensorop.trial import judging
+from tensorop.trial.evaluator import Evaluator
+from tensorop.trial.trial import FIRST_S, Limit, carry_out
+from tests.support.commands import ROOT
+
+DATA = ROOT / "tests" / "data" / "transcripts"
+DIALOGUES = sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz"))
+BEST = ("cortex-a53-no-feedback-2", "llm-2", 161.1)
+
+
+def opened(name: str, folder: Path) -> Path:
+    with tarfile.open(fileobj=io.BytesIO((DATA / f"{name}.tar.xz").read_bytes())) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def templates(folder: Path) -> dict[str, KernelTemplate]:
+    """The accepted templates, each made from the answer, or by its edits of the model's best one before."""
+    found: dict[str, KernelTemplate] = {}
+    for call in transcript.calls(folder):
+        if call.outcome is not None and call.outcome.ok and isinstance(call.answer, ModelReply):
+            asked = call.request.messages[-1].text
+            best = re.search(r"Your best template so far is `(llm-\d+)`", asked)
+            text = asked.partition("````\n")[2].partition("\n````")[0] if best else ""
+            found[call.template] = reading.template(
+                call.answer.text, operator="gemm", name=call.template, author="llm", current=f"{text}\n"
+            )
+    return found
+
+
+@cache
+def table() -> dict[str, list[float]]:
+    """Costs in the README, by dialogue."""
+    rows = (line.split("|") for line in (DATA / "README.md").read_text().splitlines() if line.startswith("| cortex"))
+    return {row[1].strip(): [float(cost.strip(" *")) for cost in row[3].split(",")] for row in rows}
+
+
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_what_was_accepted_passes_the_gate(name: str, tmp_path: Path) -> None:
+    folder = opened(name, tmp_path)
+    account = accounting.account(folder)
+    found = templates(folder)
+    assert (len(account.calls), account.accepted) == (6, len(found))
+    assert len(table()[name]) == account.accepted
+    operator, platform = operators.load("gemm"), platforms.load("cortex-a53")
+    template = [*found.values()][-1]
+    (point,) = judging.chosen(template, instantiate.micro_space(platform, template, "f32"), 1)
+    full = instantiate.defaults(operator, platform, "f32", point)
+    text = Texts().kernel(operator, platform, instantiate.variant(operator, template, "f32", full))
+    assert isinstance(text, KernelText), text
+
+
+def test_the_best_is_verified_and_costs_what_it_cost(tmp_path: Path) -> None:
+    name, best, cost = BEST
+    template = templates(opened(name, tmp_path / "llm"))[best]
+    operator, target = operators.load("gemm"), reach(platforms.load("cortex-a53"))
+    space = instantiate.micro_space(target.platform, template, "f32")
+    evaluator = Evaluator(operator, target, StageRun("f32", Stage.MICRO, (), Seed.draw()), tmp_path, Texts())
+    costs = []
+    for point in judging.chosen(template, space, 3):
+        variant = instantiate.variant(operator, template, "f32", point)
+        ended = carry_out(evaluator, Trial("best", 0, Stage.MICRO, variant), Limit(FIRST_S, "of a test"))
+        assert ended.outcome.ok, ended.outcome
+        costs.append(ended.score.cost or 0.0)
+    assert min(costs) <= 1.05 * cost == 1.05 * min(table()[name])
