@@ -173,7 +173,8 @@ class Reviser:
             self._left = 0
         again = self.author.repairing(answer, outcome)
         request = self.author.request(again or (), question.number, question.request.trials)
-        if again is not None and (self.recording.knows(request) or not self.recording.replays):
+        may_ask = not (self.recording.replays or self.author.exhausted)
+        if again is not None and (may_ask or self.recording.knows(request)):
             return self._asked(self.recording.same(request), question.current, question.until)
         if outcome.ok and answer.template is not None:
             parent = question.current.digest if question.current else ""

@@ -53,8 +53,12 @@ def templates(folder: Path) -> dict[str, KernelTemplate]:
 @cache
 def table() -> dict[str, list[float]]:
     """Costs in the README, by dialogue."""
-    rows = (line.split("|") for line in (DATA / "README.md").read_text().splitlines() if line.startswith("| cortex"))
-    return {row[1].strip(): [float(cost.strip(" *")) for cost in row[3].split(",")] for row in rows}
+    rows = (
+        line.split("|")
+        for line in (DATA / "README.md").read_text().splitlines()
+        if re.match(r"\| (cor|spa|cuda)", line)
+    )
+    return {row[1].strip(): [float(cost) for cost in re.findall(r"[\d.]+", row[3])] for row in rows}
 
 
 @pytest.mark.parametrize("name", DIALOGUES)
@@ -62,9 +66,11 @@ def test_what_was_accepted_passes_the_gate(name: str, tmp_path: Path) -> None:
     folder = opened(name, tmp_path)
     account = accounting.account(folder)
     found = templates(folder)
-    assert (len(account.calls), account.accepted) == (6, len(found))
-    assert len(table()[name]) == account.accepted
-    operator, platform = operators.load("gemm"), platforms.load("cortex-a53")
+    assert len([call for call in account.calls if call.kind]) == 6
+    assert len(table()[name]) == account.accepted == len(found)
+    operator, platform = operators.load("gemm"), platforms.load(re.sub(r"-(no-)?feedback.*", "", name))
+    if not found:
+        return
     template = [*found.values()][-1]
     (point,) = judging.chosen(template, instantiate.micro_space(platform, template, "f32"), 1)
     full = instantiate.defaults(operator, platform, "f32", point)

@@ -176,6 +176,12 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     assert not any("| lanes |" in path.read_text() for path in prompts.iterdir())
     assert "| llm-2 | you | llm-1 |" in (prompts / "0004.md").read_text()  # it was tried before the next question
 
+    answer(out, 4, VAIN)
+    text, _ = started(out, *by_hand, "--author-calls", "4").communicate(timeout=120)
+    assert "and run the same command again" not in text  # the limit leaves no call for a repair
+    assert len([*prompts.iterdir()]) == 4
+    history = journal.read(out)
+
     replay = (*TRIALS, "--author", "replay", "--withhold", "lanes", "--transcript", str(out))
     text, _ = started(tmp_path / "replayed", *replay).communicate(timeout=120)
     again = journal.read(tmp_path / "replayed")
