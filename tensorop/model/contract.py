@@ -63,6 +63,8 @@ class Contract(ABC):
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     leading: tuple[str, ...] = ()  # operands with a leading dimension, in the order of a call's `lds`
     used: Contract | None = None  # the contract of the operator in `uses`: its grids, workspace and problems
+    # elements of workspace: an expression over the names in operands' shapes, blocking tunables and `lanes`
+    elements: str = ""
 
     CONTROL_TILE: ClassVar[Mapping[str, int]]  # tile for the grids of negative controls
     CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # shape for their timing
@@ -178,7 +180,10 @@ class Contract(ABC):
         point: the tunables of kernel and blocking, and `reads_<operand>` for each operand in the template's `reads`
         group: steps of the inner dimension in a packed element
         """
-        return 0
+        if not self.elements:
+            return 0
+        numbers = {name: value for name, value in point.items() if isinstance(value, int)}
+        return evaluate(self.elements, {**numbers, **self.known(problem), "lanes": lanes})
 
     def features(self, problem: Problem) -> dict[str, int]:
         """Inputs of the library's dispatch, 0 or more; expressions under `features:` use these names."""

@@ -66,6 +66,8 @@ class Interface:
     blocking: tuple[str, ...]  # blocking tunables whose values are numbers
     runtime: tuple[str, ...]  # those of them that each call of a candidate sets
     workspace: bool  # whether the driver needs a workspace
+    elements: str  # of it, in C over uint64_t names; empty: the driver counts them
+    counted: Mapping[str, str]  # name in `elements` -> where its value is: call, blocking or lanes
     divided: str  # the dimension that threads divide; empty: none
     work: str  # C: multiply-adds of a call
 
@@ -93,6 +95,8 @@ class Interface:
             types = {dtype: operand.number(dtype).c for dtype in operator.dtypes}
             shape = f"[{', '.join(operand.shape)}]".replace("//", "/")
             operands.append(CallOperand(name, types, operand.access is not Access.IN, shape, elements, step))
+        names = (*known, *operator.blocking.values, "lanes")
+        count = parse(contract.elements, dict.fromkeys(names, int)) if contract.elements else None
         blocking = tuple(n for n, of in operator.blocking.values.items() if all(isinstance(one, int) for one in of))
         return Interface(
             operator.name,
@@ -104,7 +108,9 @@ class Interface:
             operator.seen,
             blocking,
             tuple(name for name in operator.runtime if name in blocking),
-            type(contract).workspace is not Contract.workspace,
+            _has_workspace(contract),
+            count.in_c() if count else "",
+            {name: _place(name, known) for name in sorted(count.names)} if count else {},
             threads.dim if threads else "",
             _c(threads.work, known) if threads else "0",
         )
@@ -145,9 +151,18 @@ def _faults(operator: Operator, known: tuple[str, ...]) -> list[CallFault]:
         length = f"most(1, {_c(contract.operands[name].shape[-1], known)})"
         holds = f"({_CALL}ld_{name} >= {length} && {_CALL}ld_{name} < {LARGEST})"
         found.append(CallFault(f"LD_{name.upper()}", sentence, holds))
-    if type(contract).workspace is not Contract.workspace:
+    if _has_workspace(contract):
         found.append(CallFault("WORKSPACE", "the workspace is smaller than it must be", ""))
     return [*found, CallFault("VARIANT", "there is no such variant", "")]
+
+
+def _has_workspace(contract: Contract) -> bool:
+    return bool(contract.elements) or type(contract).workspace is not Contract.workspace
+
+
+def _place(name: str, of_call: tuple[str, ...]) -> str:
+    """Where a name of the workspace's expression has its value."""
+    return "call" if name in of_call else "lanes" if name == "lanes" else "blocking"
 
 
 def _named(contract: Contract) -> dict[str, Mapping[str, int]]:

@@ -62,7 +62,7 @@ class OperandSpec(Record):
 
 
 # What an operator has from the one in `uses` where its own file lacks the key, of some also where it lacks a part
-INHERITED = ("blocking", "defaults", "costs", "numbers", "stages")
+INHERITED = ("blocking", "defaults", "costs", "numbers", "stages", "workspace")
 _IN_PARTS = ("blocking", "defaults")
 
 
@@ -76,6 +76,7 @@ class OperatorSpec(File):
     rules: tuple[Constraint, ...] = Field(default=(), strict=False)
     operands: dict[str, OperandSpec] = Field(min_length=1)
     parameters: dict[str, float | str] = Field(default_factory=dict, strict=False)
+    workspace: str = ""
     flags: dict[str, int | dict[str, int]] = Field(default_factory=dict)
     dtypes: tuple[str, ...] = Field(min_length=1, strict=False)
     uses: str | None = None
@@ -155,6 +156,8 @@ class OperatorSpec(File):
                 _check_expression(f"operands.{name}.shape", str(text), (*known, *self.flags))
             if one.ascends_to:
                 _check_expression(f"operands.{name}.ascends_to", one.ascends_to, (*known, *self.flags))
+        if self.workspace:
+            _check_expression("workspace", self.workspace, (*known, *self.flags, *self.blocking.tunables, "lanes"))
         for name, value in self.parameters.items():
             if isinstance(value, str):
                 _check_expression(f"parameters.{name}", value, (*known, *self.flags), reals=True)
@@ -249,7 +252,8 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     code = folder / "reference.py"
     own = _contract(code)
     more = base.reference if base else None
-    reference = _answer(code, "__init__", lambda: own(name, shapes, operands, spec.parameters, flags, leading, more))
+    fields = (name, shapes, operands, spec.parameters, flags, leading, more, spec.workspace)
+    reference = _answer(code, "__init__", lambda: own(*fields))
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), spec.layouts[0])
     made: dict[str, Any] = {

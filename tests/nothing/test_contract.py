@@ -127,6 +127,12 @@ def test_what_is_no_shape(shapes: Shapes, given: object, told: str) -> None:
             "key 'parameters.alpha': expected an expression over n",
         ),
         ("operator.yaml", "shape: [n]}\n  y", "shape: [n], ascends_to: q}\n  y", "key 'operands.x.ascends_to': "),
+        (
+            "operator.yaml",
+            "dims: [n]",
+            "dims: [n]\nworkspace: n * mr",
+            "key 'workspace': expected an expression over n, chunk, lanes",
+        ),
         ("operator.yaml", "micro: {n: 1024 * lanes}", "micro: {l: 3}", "key 'micro': expected n, got l"),
         ("reference.py", "def work(self, problem)", "def works(self, problem)", "-> 'float', got no such method"),
         (
@@ -240,6 +246,17 @@ def test_a_parameter_and_indices_follow_from_the_shape(tmp_path: Path) -> None:
             assert offsets[0] == 0
             assert offsets.dtype == np.int32
             assert offsets.size == 1 or offsets[-1] == size
+
+
+def test_one_expression_counts_the_workspace(tmp_path: Path) -> None:
+    changed(
+        plugins.write(tmp_path, ROOT) / "templates" / "axpy",
+        ("dims: [n]", "dims: [n]\nworkspace: min(n, chunk) + lanes"),
+    )
+    operator = operators.load("axpy", (tmp_path,))
+    problem = operator.reference.problem("f32", {"n": 100})
+    assert [operator.reference.workspace(problem, {"chunk": chunk}, 8) for chunk in (64, 256)] == [72, 108]
+    assert operator.interface.counted == {"chunk": "blocking", "lanes": "lanes", "n": "call"}
 
 
 @pytest.mark.parametrize("name", ["n", "alpha", "variant"])

@@ -37,10 +37,6 @@ class Conv1d(Contract):
         y = np.maximum(y, 0) if self.known(problem)["relu"] else y
         return {"y": (y, bound)}
 
-    def workspace(self, problem, point, lanes, group=1):
-        """A row of x with its zeros."""
-        return problem.sizes["h"] + 2 * problem.sizes["p"]
-
     def tile(self, point, lanes, reads):
         return {"outputs": int(point["wide"]) * lanes}
 
