@@ -28,6 +28,7 @@ PAGES = {
     "gemm-cortex-a53": ("gemm for Cortex-A53", "compare each shape of a tuned `cortex-a53` library with OpenBLAS"),
     "gemm-avx512": ("gemm for AVX-512", "compare each shape of a tuned `avx512` library with OpenBLAS"),
     "conv2d": ("conv2d", "compare each layer of a tuned conv2d library with its baselines"),
+    "attention": ("attention", "compare each shape of tuned attention libraries with two OpenBLAS products"),
     "cuda": ("gemm for CUDA", "compare each shape of the libraries for NVIDIA GPUs with cuBLASLt"),
     "board-model": ("Board models", "compare speeds that the board models predict with published measurements"),
     "tuners": ("Search strategies", "compare how many trials each search strategy needs"),
