@@ -149,7 +149,8 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     ),
     "a tile that raises": (REFERENCE, 'point["wide"]', 'point["width"]', (f"{REFERENCE}:", "method 'tile'", "'width'")),
     "a workspace of words": (
-        REFERENCE, 'problem.sizes["h"] + 2 *', "'much' * ", (REFERENCE, "workspace"),
+        REFERENCE, "    def tile(", "    def workspace(self, *of, **more):\n        return 'much'\n\n    def tile(",
+        (REFERENCE, "workspace"),
     ),
     "a control shape of none": (REFERENCE, "(2, 3, 40, 5, 2, 1)", "(2, 3)", (REFERENCE, "CONTROL_SHAPE")),
     "C of the product that is none": (
