@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from tensorop.author import offline
 from tensorop.author.llm import accounting, transcript
-from tensorop.author.llm.prompt import PARTS
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
 from tensorop.model.trial import Finished, Stage
@@ -14,7 +13,7 @@ from tensorop.report import searches
 from tensorop.store import journal
 
 EVERYTHING = "everything"
-ARMS = (*(f"no-{part}" for part in PARTS), EVERYTHING)
+ARMS = (*(f"no-{part}" for part in Job.options()["leave_out"][1].choices), EVERYTHING)
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[Path]:
             raise SpecError(f"{asker}: {error.message}", hint=error.hint) from error
         if path in found:
             seen = " -> ".join(one.stem for one in (*found, path))
-            raise SpecError(f"{asker}: expected no cycle, got {seen}", hint="a set extends another one, not itself")
+            raise SpecError(f"{asker}: expected no cycle, got {seen}", hint="a set cannot extend itself")
         found.append(path)
     return found
 

@@ -34,9 +34,6 @@ from tensorop.specs import files
 
 LOG_TAIL = 4096
 MAX_FAILURES = 5
-# What can be left out of questions, to measure what it is worth: the platform's facts, hints, measured costs, and what
-# the measurements say besides costs (stalls, instructions, misses, the hottest loop).
-PARTS = ("facts", "hints", "feedback", "counters")
 MAX_DIAGNOSTICS = 12
 MAX_DIAGNOSTIC = 300  # characters of one diagnostic
 MAX_TOKENS = 16_000  # of the question for a new template
@@ -65,7 +62,7 @@ class Brief:
     names: Mapping[str, object]  # names of a kernel's text besides facts and tunables, with their values
     bounds: Mapping[str, float]  # dtype -> cost of 1000 flops of multiply-adds alone; empty if a clock measures it
     example: str  # a whole template that works
-    left_out: str = ""  # one of PARTS; empty: nothing is
+    left_out: str = ""  # a part of questions, as `Job.leave_out`; empty: nothing is
 
     @property
     def folders(self) -> tuple[Path, ...]:
