@@ -112,8 +112,7 @@ def ablate(
     """Measure what the parts of questions to a language model are worth.
 
     The same job runs once in each arm, with equal trials and calls: without the platform's facts, without hints,
-    without feedback, with feedback that has no counters, and with everything. Run the command again to resume. With
-    --author replay and no --transcript, each arm replays its own recording in OUT.
+    without feedback, with feedback that has no counters, and with everything. Run the command again to resume.
 
     Costs are those of micro-kernels alone, for the first dtype. One run of an arm says little: repeat it with other
     seeds and folders.

@@ -37,9 +37,11 @@ class AblatedRun:
 
 
 def job(whole: Job, arm: str) -> Job:
-    """The job of an arm, in a folder of its own. Raises UsageError for an unknown arm."""
+    """The job of an arm, in a folder of its own. Raises UsageError for an unknown arm, or nothing to replay."""
     if arm not in ARMS:
         raise UsageError(f"--arm must be one of {', '.join(ARMS)}; got {arm!r}", hint=f"e.g. --arm {ARMS[0]}")
+    if whole.author == "replay" and whole.transcript is None:
+        raise UsageError("--author replay needs recorded arms", hint="add --transcript DIR, the --out of an ablation")
     part = arm.removeprefix("no-") if arm != EVERYTHING else None
     recorded = None if whole.transcript is None else whole.transcript / arm
     # a replay asks what its transcript asked

@@ -154,6 +154,8 @@ FAULTS = {  # fields of the description -> status
     ".queries = 1ll << 40": -4,
     ".q_row = 1ll << 61": -4,
     ".scale = 1.0 / 0.0": 9,
+    ".batch = 1ll << 60, .queries = 0": 0,  # nothing to do, at once
+    ".batch = 1ll << 60, .heads = 0": 0,
 }
 PROGRAM = """
 #include <stdio.h>

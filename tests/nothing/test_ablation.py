@@ -56,6 +56,7 @@ def test_a_transcript_counts_in_its_own_arm_alone(model: Model, tmp_path: Path) 
     assert "no-hints" in shown
     assert not any(arm in shown for arm in ablation.ARMS if arm != "no-hints")
     shutil.copytree(out / "no-hints", tmp_path / "moved" / "everything")
+    assert "add --transcript DIR" in commands.refused(*WORDS, "--author", "replay", "--out", out, cwd=tmp_path)
     words = (*WORDS, "--author", "replay", "--transcript", tmp_path / "moved", "--out", tmp_path / "x")
     assert "recorded in the arm 'no-hints', and count there alone" in commands.refused(
         *words, "--arm", "everything", cwd=tmp_path
