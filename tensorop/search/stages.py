@@ -92,9 +92,9 @@ def finalists(task: Task) -> Plan | None:
     every = list(tried.values())
     chosen = [tried[name].trial.variant for name in selection.finalists(every, task.expected_costs(every))]
     arms = []
-    for kernel in task.shortlist.values():
-        if first := [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]:
-            arms.append(Arm(kernel, instantiate.blocking_space(task.operator, task.target.platform, kernel), first))
+    for kernel in {variant.kernel.id: variant.kernel for variant in chosen}.values():  # the best first: time may end
+        first = [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]
+        arms.append(Arm(kernel, instantiate.blocking_space(task.operator, task.target.platform, kernel), first))
     share = task.budget(Stage.FINALISTS)
     slowest = max((sum(f.seconds.values()) for f in task.passed(Stage.BLOCKING, task.shortlist)), default=0.0)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))

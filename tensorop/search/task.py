@@ -304,8 +304,10 @@ def _shortlist(task: Task) -> dict[str, Kernel]:
     chosen = {kernel.id: kernel for kernel in known if kernel is not None}
     most = max(SHORTLISTED, len(chosen) + NEW)
     shapes = {shape(kernel) for kernel in chosen.values()}
-    of_templates = {kernel.template.name: kernel for kernel in reversed(best_of.values())}.values()
-    for kernel in [*of_templates, *best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
+    of_templates: dict[str, Kernel] = {}
+    for kernel in best_of.values():
+        of_templates.setdefault(kernel.template.name, kernel)
+    for kernel in [*of_templates.values(), *best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
         if shape(kernel) not in shapes and len(chosen) < most:
             shapes.add(shape(kernel))
             chosen[kernel.id] = kernel
