@@ -271,7 +271,7 @@ def _functions(operator: Operator) -> str:
     for dtype, types in spec.types.items():
         operand = types.get("operand", types["real"])
         names = next(iter(spec.libraries.values())).names[dtype]
-        rows.append((code(dtype), " ".join(map(code, names)), code(operand), code(types["real"])))
+        rows.append((code(dtype), " ".join(map(code, names)), code(operand), code(types.get("result", types["real"]))))
     return table(["dtype", "Functions", "Inputs", "Output and coefficients"], rows)
 
 

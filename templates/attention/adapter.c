@@ -50,6 +50,8 @@ static void call_ours(const struct tensorop_bound *self, const struct tensorop_c
 
 static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f32", "tensorop_attention_f32_variant", call_ours},
+    {"tensorop", "bf16", "tensorop_attention_bf16_variant", call_ours},
+    {"tensorop", "f16", "tensorop_attention_f16_variant", call_ours},
     {"blocks", "f32", "cblas_sgemm", call_blocks_f32},
 };
 

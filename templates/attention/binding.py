@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_KINDS = {"f32": ("float32", "float", "s")}
+_KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, the function
+    "f32": (("float32",), "float", "float", "tensorop_sattention"),
+    "bf16": (("bfloat16", "uint16"), "uint16_t", "float", "tensorop_attention_bf16"),
+    "f16": (("float16",), "uint16_t", "float", "tensorop_attention_f16"),
+}
 _SIZES = "batch, heads, key_heads, queries, keys, dim"
 _STEPS = ", ".join(f"{one}_{what}" for one in "qkvo" for what in ("batch", "row", "head"))
 _LAYOUTS = ("bshd", "bhsd")
@@ -24,15 +28,15 @@ def declarations(dtypes: tuple[str, ...]) -> str:
         "int align; const int32_t *starts_q, *starts_k; };",
         "const char *tensorop_attention_message(int status);",
     ]
-    for _, real, letter in (_KINDS[dtype] for dtype in dtypes):
-        arrays = f"const {real} *q, const {real} *k, const {real} *v, {real} *o, {real} *lse"
-        texts.append(f"int tensorop_{letter}attention(const struct tensorop_attention *, {arrays}, void *, size_t);")
+    for _, held, real, function in (_KINDS[dtype] for dtype in dtypes):
+        arrays = f"const {held} *q, const {held} *k, const {held} *v, {held} *o, {real} *lse"
+        texts.append(f"int {function}(const struct tensorop_attention *, {arrays}, void *, size_t);")
     return "\n".join(texts)
 
 
 def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
     """The function that calls a loaded library."""
-    by_name = {_KINDS[dtype][0]: _KINDS[dtype] for dtype in library.dtypes}
+    by_name = {name: _KINDS[dtype] for dtype in library.dtypes for name in _KINDS[dtype][0]}
     ffi, lib = library.ffi, library.lib
 
     def attention(
@@ -95,10 +99,11 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
             [batch, heads, key_heads, queries, keys, q.shape[-1], *steps, usual if scale is None else float(scale),
              left, right, _ALIGN[align], *held],
         )  # fmt: skip
-        sums = np.empty((batch if offsets is None else 1, heads, queries), q.dtype) if lse else None
-        _, real, letter = kind
-        at = [ffi.NULL if a is None else ffi.cast(f"{real} *", a.ctypes.data) for a in (q, k, v, result, sums)]
-        status = getattr(lib, f"tensorop_{letter}attention")(z, *at, ffi.NULL, 0)
+        sums = np.empty((batch if offsets is None else 1, heads, queries), np.float32) if lse else None
+        _, stored, real, function = kind
+        at = [ffi.cast(f"{stored} *", one.ctypes.data) for one in (q, k, v, result)]
+        at.append(ffi.NULL if sums is None else ffi.cast(f"{real} *", sums.ctypes.data))
+        status = getattr(lib, function)(z, *at, ffi.NULL, 0)
         if status:
             text = ffi.string(lib.tensorop_attention_message(status)).decode()
             raise ValueError(f"{text} (q {q.shape}, k {k.shape})")

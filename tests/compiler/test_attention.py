@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "how-to" / "use-attention.md"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
-    words = ("attention", "--platform", "native", "--shapes", SHAPES, "--trials", "4")
+    words = ("attention", "--platform", "native", "--dtype", "f32,bf16,f16", "--shapes", SHAPES, "--trials", "4")
     ended = tensorop(*words, "--out", "made", cwd=folder)
     assert ended.status == 0, ended.stderr
     assert "calls passed, some of them with 2 and 4 threads" in ended.stderr
@@ -35,7 +35,8 @@ def test_it_is_compared(made: Path) -> None:
     compared = tensorop("bench", made, "--shapes", SHAPES, "--fast", "--format", "json", cwd=ROOT)
     assert compared.status == 0, compared.stderr
     rows = compared.json()["results"]
-    assert [row["shape"] for row in rows] == SHAPES.split(",")
+    assert [row["shape"] for row in rows if row["dtype"] == "f32"] == SHAPES.split(",")
+    assert {row["dtype"] for row in rows} == {"f32", "bf16", "f16"}
     assert all(verdict == "ok" for row in rows for verdict in row["verdict"].values())
     assert compared.json()["baselines"].keys() == {"blocks+openblas"}
 
@@ -73,6 +74,30 @@ def test_python_calls_it(made: Path, left: int, right: int, align: str, layout: 
         np.testing.assert_allclose(lse, sums, rtol=1e-5, atol=1e-5)
 
 
+def _half(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return values.astype(np.float16), values.astype(np.float16).astype(np.float32)
+
+
+def _brain(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    bits = values.view(np.uint32) >> 16
+    return bits.astype(np.uint16), (bits << 16).view(np.float32)
+
+
+@pytest.mark.parametrize(("stored", "unit"), [(_half, 2**-11), (_brain, 2**-8)])
+@pytest.mark.parametrize(("s", "t"), [(40, 90), (1, 700), (0, 3)])
+def test_numbers_of_16_bits(made: Path, stored, unit: float, s: int, t: int) -> None:
+    attention, rng = api.load(made).attention, np.random.default_rng(3)
+    shapes = (2, s, 4, 24), (2, t, 2, 24), (2, t, 2, 24)
+    given, values = zip(*(stored(rng.standard_normal(shape, np.float32)) for shape in shapes), strict=True)
+    o, lse = attention(*given, causal=True, lse=True)
+    want, sums = plain(*values, 24**-0.5, -1, 0, False)
+    assert o.dtype == given[0].dtype
+    found = (o.astype(np.uint32) << 16).view(np.float32) if o.dtype == np.uint16 else o
+    np.testing.assert_allclose(found, want, rtol=unit, atol=1e-5)
+    assert lse.dtype == np.float32
+    np.testing.assert_allclose(lse, sums, rtol=1e-5, atol=1e-5)
+
+
 def test_views_and_ragged_batches_are_read_where_they_lie(made: Path) -> None:
     attention, rng = api.load(made).attention, np.random.default_rng(1)
     together = rng.standard_normal((2, 40, 3, 4, 16), np.float32)  # q, k, v side by side, as a projection leaves them
@@ -94,12 +119,18 @@ def test_views_and_ragged_batches_are_read_where_they_lie(made: Path) -> None:
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_give_the_same(made: Path, threads: int) -> None:
     library, rng = api.load(made), np.random.default_rng(2)
-    for b, h, g, s in ((1, 2, 1, 300), (2, 4, 2, 200), (1, 1, 1, 900)):
+    rows_divided = (1, 2, 1, 300, 400), (2, 4, 2, 200, 400), (1, 1, 1, 900, 400)
+    keys_divided = (1, 1, 1, 1, 9000), (1, 8, 2, 4, 3000)
+    for b, h, g, s, t in (*rows_divided, *keys_divided):
         q = rng.standard_normal((b, s, h, 64), np.float32)
-        k, v = (rng.standard_normal((b, 400, g, 64), np.float32) for _ in range(2))
+        k, v = (rng.standard_normal((b, t, g, 64), np.float32) for _ in range(2))
+        k[:, t // 3] *= 20  # the largest score is in the first of several parts
         library.threads = threads
-        o = library.attention(q, k, v, causal=True)
-        np.testing.assert_allclose(o, plain(q, k, v, 1 / 8, -1, 0, False)[0], rtol=1e-4, atol=1e-5)
+        for start in (False, True):
+            want, sums = plain(q, k, v, 1 / 8, -1, 0, start)
+            o, lse = library.attention(q, k, v, causal=True, align="start" if start else "end", lse=True)
+            np.testing.assert_allclose(o, want, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(lse, sums, rtol=1e-5, atol=1e-5)
 
 
 def test_python_refuses_what_cannot_be(made: Path) -> None:
@@ -245,7 +276,7 @@ def test_the_oracle_is_that_of_the_definition() -> None:
 
 def test_the_controls_fail_on_every_seed() -> None:
     operator, platform = operators.load("attention"), platforms.load("native")
-    for seed in range(3):
+    for seed, dtype in enumerate(("f32", "f32", "f32", "bf16", "f16")):
         run = ControlRun(operator, platform, reach(platform).runner, Seed.draw(seed))
         for control in controls(operator):
-            run.require_expected(control, run.judge(control, "f32"))
+            run.require_expected(control, run.judge(control, dtype))

@@ -36,19 +36,19 @@ def test_a_job_under_a_board_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("platform", "template"), [("rvv", "outer"), ("spacemit-k1", "outer"), ("cortex-a53", "lanes")]
 )
-@pytest.mark.parametrize("pack_b", [0, 1])
-def test_a_variant_is_right(platform: str, template: str, pack_b: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dtype", "pack_b"), [("f32", 0), ("f32", 1), ("bf16", 1), ("f16", 1)])
+def test_a_variant_is_right(platform: str, template: str, dtype: str, pack_b: int, tmp_path: Path) -> None:
     operator, target, seed = operators.load("attention"), reach(platforms.load(platform)), Seed.draw()
     found = offline.templates(operator.folder, operator.name, operator.added)
     one = next(of for of in found if of.name == template)
-    space = instantiate.micro_space(target.platform, one, "f32")
-    full = instantiate.defaults(operator, target.platform, "f32", space.at(space.size // 2))
-    variant = instantiate.variant(operator, one, "f32", {**full, "pack_b": pack_b})
-    evaluator = Evaluator(operator, target, StageRun("f32", Stage.BLOCKING, (), seed), tmp_path, Texts())
+    space = instantiate.micro_space(target.platform, one, dtype)
+    full = instantiate.defaults(operator, target.platform, dtype, space.at(space.size // 2))
+    variant = instantiate.variant(operator, one, dtype, {**full, "pack_b": pack_b})
+    evaluator = Evaluator(operator, target, StageRun(dtype, Stage.BLOCKING, (), seed), tmp_path, Texts())
     built = evaluator.prepare(Trial("check", 0, Stage.BLOCKING, variant))
     assert isinstance(built, Prepared), built
     for vlen in target.verify_vlens[:2]:
         tile = instantiate.tile(operator, target.platform, variant.kernel, vlen)
-        cases = operator.reference.quick_grid("f32", tile, np.random.default_rng(0))
+        cases = operator.reference.quick_grid(dtype, tile, np.random.default_rng(0))
         judged = grid.check(operator.reference, evaluator.subject(variant, built.program), cases, vlen, seed)
         assert judged.ok, judged.outcome

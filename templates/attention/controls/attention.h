@@ -1,4 +1,5 @@
-/* Shared code of the controls: attention in plain C, by blocks of 8 keys with running sums. */
+/* Shared code of the controls: attention in plain C, by blocks of 8 keys with running sums. OPERAND
+ * is the stored type of numbers. The build defines TENSOROP_DTYPE_<dtype>. */
 #include "call.h"
 #include "slots.h"
 
@@ -7,6 +8,33 @@
 
 enum { BLOCK = 8 };
 
+#if defined TENSOROP_DTYPE_bf16
+#define OPERAND uint16_t
+static inline float value_of(OPERAND x) {
+    const union {
+        uint32_t bits;
+        float value;
+    } to = {(uint32_t)x << 16};
+    return to.value;
+}
+static inline OPERAND stored(float x) {
+    const union {
+        float value;
+        uint32_t bits;
+    } from = {x};
+    const uint32_t even = from.bits >> 16 & 1;
+    return (OPERAND)(x != x ? 0x7fc0 : (from.bits + 0x7fff + even) >> 16);
+}
+#elif defined TENSOROP_DTYPE_f16
+#define OPERAND _Float16
+#else
+#define OPERAND float
+#endif
+#if !defined TENSOROP_DTYPE_bf16
+static inline float value_of(OPERAND x) { return (float)x; }
+static inline OPERAND stored(float x) { return (OPERAND)x; }
+#endif
+
 struct attention {
     int64_t b, h, g, s, t, d, left, right;
     int bhsd, start, ragged;
@@ -14,9 +42,10 @@ struct attention {
     int kept, lost, halved, strays, swapped, whole; /* faults: sums and O keep their scale where the
         largest score grows; the second block of keys is skipped; sums are in half precision; empty
         rows are NaN; head i reads K and V of head i % g; a ragged batch is one sequence */
-    const float *q, *k, *v;
+    const OPERAND *q, *k, *v;
     const int32_t *starts_q, *starts_k;
-    float *o, *lse;
+    OPERAND *o;
+    float *lse;
 };
 
 static inline struct attention attention_of(const struct tensorop_call *call) {
@@ -72,14 +101,19 @@ static inline double logarithm(double x) {
     return y;
 }
 
+/* 16 bits: for f32 those of f16 */
 static inline float rounded(const struct attention *z, double x) {
+#if defined TENSOROP_DTYPE_bf16
+    return z->halved ? value_of(stored((float)x)) : (float)x;
+#else
     return z->halved && x == x && x < 60000 && x > -60000 ? (float)(_Float16)x : (float)x;
+#endif
 }
 
 /* One row of Q: `own` is the key that it is aligned to. k and v: rows `row` apart. */
-static inline void attention_row(const struct attention *z, int64_t own, int64_t t, const float *q,
-                                 const float *k, const float *v, int64_t row, float *o,
-                                 float *lse) {
+static inline void attention_row(const struct attention *z, int64_t own, int64_t t,
+                                 const OPERAND *q, const OPERAND *k, const OPERAND *v, int64_t row,
+                                 OPERAND *o, float *lse) {
     double most = -1e300, sum = 0, out[512] = {0}, scores[BLOCK];
     for (int64_t from = 0; from < t; from += BLOCK) {
         const int64_t keys = t - from < BLOCK ? t - from : BLOCK;
@@ -90,7 +124,7 @@ static inline void attention_row(const struct attention *z, int64_t own, int64_t
             const int64_t key = from + j;
             double score = 0;
             for (int64_t p = 0; p < z->d; p++)
-                score += (double)q[p] * k[key * row + p];
+                score += (double)value_of(q[p]) * value_of(k[key * row + p]);
             const int hidden =
                 (z->left >= 0 && key < own - z->left) || (z->right >= 0 && key > own + z->right);
             scores[j] = hidden ? -1.0 / 0.0 : score * z->scale;
@@ -105,12 +139,12 @@ static inline void attention_row(const struct attention *z, int64_t own, int64_t
             sum = rounded(z, sum + weight);
             for (int64_t p = 0; p < z->d; p++)
                 if (weight != 0)
-                    out[p] = rounded(z, out[p] + weight * v[(from + j) * row + p]);
+                    out[p] = rounded(z, out[p] + weight * value_of(v[(from + j) * row + p]));
         }
         most = now;
     }
     for (int64_t p = 0; p < z->d; p++)
-        o[p] = sum == 0 && !z->strays ? 0 : (float)(out[p] / sum);
+        o[p] = stored(sum == 0 && !z->strays ? 0 : (float)(out[p] / sum));
     if (lse)
         *lse = sum == 0 ? -1.0f / 0.0f : (float)(most + logarithm(sum));
 }

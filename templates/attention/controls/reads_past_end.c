@@ -6,6 +6,6 @@
 void tensorop_candidate_0(const struct tensorop_call *call) {
     struct attention z = attention_of(call);
     attention_all(&z);
-    volatile float stray = z.k[(z.ragged ? 1 : z.b) * z.t * z.g * z.d];
+    volatile OPERAND stray = z.k[(z.ragged ? 1 : z.b) * z.t * z.g * z.d];
     (void)stray;
 }

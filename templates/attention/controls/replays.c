@@ -4,7 +4,7 @@
 #include "attention.h"
 
 void tensorop_candidate_0(const struct tensorop_call *call) {
-    static float kept[1 << 16];
+    static OPERAND kept[1 << 16];
     static int64_t size;
     struct attention z = attention_of(call);
     const int64_t all = (z.ragged ? 1 : z.b) * z.h * z.s * z.d;
