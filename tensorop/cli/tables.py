@@ -19,7 +19,7 @@ from tensorop.commands.explain import Explanation
 from tensorop.events import Done
 from tensorop.measure import modelled
 from tensorop.model.bench import Bench, Ratio
-from tensorop.model.verdict import ControlResult, Verdict
+from tensorop.model.verdict import ControlResult, Verdict, error_text
 from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
 
@@ -208,7 +208,7 @@ def show_verdict(verdict: Verdict) -> None:
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """A text such as `f32 VLEN 256, 1 thread: 812 calls passed, largest error 41% of its bound, seed ...`."""
+    """A text such as `f32 VLEN 256, 1 thread: 812 calls passed, largest error 41% of its bound, ..., seed ...`."""
     width = f" VLEN {verdict.vlen}" if verdict.vlen else ""
     threads = f"{verdict.threads} thread" + ("s" if verdict.threads > 1 else "")
     head = f"{verdict.dtype}{width}, {threads}: "
@@ -216,7 +216,7 @@ def verdict_line(verdict: Verdict) -> str:
         return f"{head}FAILED ({verdict.outcome.kind.value}): {verdict.outcome.message}"
     if not verdict.cases:
         return f"{head}not verified: the operator defines no calls for it (`thread_grid` in its reference.py)"
-    return f"{head}{verdict.cases} calls passed, largest error {verdict.worst:.0%} of its bound, seed {verdict.seed}"
+    return f"{head}{verdict.cases} calls passed, {error_text(verdict.errors)}, seed {verdict.seed}"
 
 
 def show_controls(results: Iterable[ControlResult]) -> None:

@@ -14,7 +14,7 @@ from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.bench import Bench
 from tensorop.model.trial import Outcome
-from tensorop.model.verdict import Verdict
+from tensorop.model.verdict import Verdict, error_text
 from tensorop.model.winner import Winners
 from tensorop.package import plugin_record, publish
 from tensorop.package.product import product
@@ -192,10 +192,10 @@ def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event,
         verdicts.append(verdict)
         if not verdict.ok:
             return verdicts
-    cases, worst = sum(verdict.cases for verdict in verdicts), max(verdict.worst for verdict in verdicts)
+    cases, errors = sum(verdict.cases for verdict in verdicts), [e for verdict in verdicts for e in verdict.errors]
     counts = sorted({verdict.threads for verdict in verdicts} - {1})
     several = f", some of them with {' and '.join(map(str, counts))} threads" if counts else ""
-    yield Note(f"{cases} calls passed{several}; the largest error is {worst:.0%} of its bound")
+    yield Note(f"{cases} calls passed{several}; {error_text(errors)}")
     return verdicts
 
 

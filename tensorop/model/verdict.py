@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 import secrets
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +70,7 @@ class Verdict:
     vlen: int  # bits; 0: vectors of fixed width
     cases: int
     seed: str
-    worst: float = 0.0  # as in Judgement
+    errors: tuple[float, ...] = ()  # of each judged call, as Judgement.worst
     threads: int = 1
     dtype: str = ""
     case: Case | None = None  # the failed case
@@ -77,10 +79,25 @@ class Verdict:
     def ok(self) -> bool:
         return self.outcome.ok
 
+    @property
+    def worst(self) -> float:
+        return max(self.errors, default=0.0)
+
     def to_json(self) -> dict[str, object]:
         plain = {name: getattr(self, name) for name in ("dtype", "vlen", "threads", "ok", "cases", "seed")}
-        worst = self.worst if math.isfinite(self.worst) else None
-        return {**plain, "worst": worst, "outcome": {"kind": self.outcome.kind.value, "message": self.outcome.message}}
+        found = {"worst": self.worst, "median": median_error(self.errors)}
+        errors = {name: error if math.isfinite(error) else None for name, error in found.items()}
+        return {**plain, **errors, "outcome": {"kind": self.outcome.kind.value, "message": self.outcome.message}}
+
+
+def median_error(errors: Sequence[float]) -> float:
+    """The median of calls' largest errors, each over its bound. Exact calls are left out; 0 if all are exact."""
+    return statistics.median([error for error in errors if error] or [0.0])
+
+
+def error_text(errors: Sequence[float]) -> str:
+    """A text such as `largest error 41% of its bound, median of calls 6%`."""
+    return f"largest error {max(errors, default=0.0):.0%} of its bound, median of calls {median_error(errors):.0%}"
 
 
 @dataclass(frozen=True)

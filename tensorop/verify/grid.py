@@ -92,8 +92,8 @@ def joined(verdicts: Iterable[Verdict]) -> Verdict:
     whole: Verdict | None = None
     for verdict in verdicts:
         if whole is not None:
-            cases, worst = whole.cases + verdict.cases, max(whole.worst, verdict.worst)
-            verdict = replace(verdict, cases=cases, worst=worst)
+            cases, errors = whole.cases + verdict.cases, whole.errors + verdict.errors
+            verdict = replace(verdict, cases=cases, errors=errors)
         whole = verdict
         if not whole.ok:
             break
@@ -140,7 +140,8 @@ def _judged(
     seed: Seed,
 ) -> Verdict:
     threads, answers = subject.guest.threads, subject.answers
-    worst, before = 0.0, -1
+    errors: list[float] = []
+    before = -1
     for (i, given), reply in zip(calls, replies, strict=True):
         case, found = cases[i], reply.outcome
         if found.ok:
@@ -148,16 +149,17 @@ def _judged(
                 judged = reference.judge(case.problem, given, reply.outputs)
             else:
                 judged = answers.judge(case.problem, given, CallOutput(reply.outputs))
-            worst, found = max(worst, judged.worst), judged
+            errors.append(judged.worst)
+            found = judged
         if not found.ok:
             place = f"case {i + 1} of {len(cases)}, {case.label}"
             place += ", called again with one element changed" if i == before else ""
             place += (f", VLEN {vlen}" if vlen else "") + (f", {threads} threads" if threads > 1 else "")
             message = f"{found.message} ({place}, seed {seed})"
             failed = Outcome(found.kind, "verify", message, found.log)
-            return Verdict(failed, vlen, i + 1, str(seed), worst, threads, case=case)
+            return Verdict(failed, vlen, i + 1, str(seed), tuple(errors), threads, case=case)
         before = i
-    return Verdict(_passed(cases), vlen, len(cases), str(seed), worst, threads)
+    return Verdict(_passed(cases), vlen, len(cases), str(seed), tuple(errors), threads)
 
 
 Calls = list[tuple[int, Call]]  # (number of the case, its call)

@@ -27,7 +27,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("attention", "--platform", "native", "--dtype", "f32,bf16,f16", "--shapes", SHAPES, "--trials", "4")
     ended = tensorop(*words, "--out", "made", cwd=folder)
     assert ended.status == 0, ended.stderr
-    assert "calls passed, some of them with 2 and 4 threads" in ended.stderr
+    assert re.search(r"calls passed, some of them with 2 and 4 threads; largest error \d+% of .*, median", ended.stderr)
     return folder / "made"
 
 

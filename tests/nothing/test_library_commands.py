@@ -121,13 +121,16 @@ def test_inspect_shows_the_card(tmp_path):
 
 
 def test_verdicts_in_a_line():
-    good = Verdict(Outcome(Kind.OK), 256, 812, "0:ff", 0.41, 1, "f32")
+    good = Verdict(Outcome(Kind.OK), 256, 812, "0:ff", (0.02, 0.41, 0.0, 0.07, 0.0), 1, "f32")
     assert (
         tables.verdict_line(good)
-        == "f32 VLEN 256, 1 thread: 812 calls passed, largest error 41% of its bound, seed 0:ff"
+        == "f32 VLEN 256, 1 thread: 812 calls passed, largest error 41% of its bound, median of calls 7%, seed 0:ff"
     )
-    bad = Verdict(Outcome(Kind.WRONG, "verify", "C[0,1] is off"), 0, 3, "0:ff", float("inf"), 2, "f64")
+    assert (good.to_json()["worst"], good.to_json()["median"]) == (0.41, 0.07)
+    bad = Verdict(Outcome(Kind.WRONG, "verify", "C[0,1] is off"), 0, 3, "0:ff", (0.1, float("inf")), 2, "f64")
     assert tables.verdict_line(bad) == "f64, 2 threads: FAILED (wrong-result): C[0,1] is off"
     assert bad.to_json()["worst"] is None
-    none = Verdict(Outcome(Kind.OK), 0, 0, "0:ff", 0.0, 2, "f64")
+    exact = Verdict(Outcome(Kind.OK), 0, 9, "0:ff", (0.0, 0.0), 1, "i8")
+    assert "largest error 0% of its bound, median of calls 0%" in tables.verdict_line(exact)
+    none = Verdict(Outcome(Kind.OK), 0, 0, "0:ff", (), 2, "f64")
     assert tables.verdict_line(none).startswith("f64, 2 threads: not verified: the operator defines no calls for it")

@@ -6,7 +6,7 @@ import numpy as np
 
 from tensorop.model.case import Case
 from tensorop.model.trial import Kind, Outcome
-from tensorop.model.verdict import Seed
+from tensorop.model.verdict import Seed, Verdict, median_error
 from tensorop.runners.session import Guest, Reply
 from tensorop.space import problems
 from tensorop.specs import operators
@@ -43,11 +43,26 @@ def test_large_problems_have_the_same_inputs_at_every_vlen_and_the_oracle_is_ask
     verdicts = [grid.check(GEMM.reference, subject, cases, vlen, seed) for vlen in (128, 256, 512)]
     assert [verdict.outcome.kind for verdict in verdicts] == [Kind.OK, Kind.OK, Kind.WRONG]
     assert len(answers._limits) == len(PROBLEMS)
+    assert verdicts[0].errors == (0.0, 0.0)
     for first, second in zip(subject.given[128], subject.given[256], strict=True):
         np.testing.assert_array_equal(first, second)
     subject.answers = None
     grid.check(GEMM.reference, subject, cases, 1024, seed)
     assert not np.array_equal(subject.given[128][0], subject.given[1024][0])
+
+
+def test_the_error_of_each_call_is_kept():
+    cases = [Case(problem) for problem in PROBLEMS]
+    verdict = grid.check(GEMM.reference, Computes(), cases, 128, Seed.draw())
+    assert len(verdict.errors) >= len(cases)
+    assert all(0.9 < error <= 1 for error in verdict.errors)  # `limits` are the ends of the bound
+
+
+def test_parts_of_a_grid_are_one_verdict_with_the_median_of_inexact_calls():
+    parts = [Verdict(Outcome(Kind.OK), 0, 2, "0:0", errors) for errors in ((0.5, 0.0), (0.1, 0.3))]
+    whole = grid.joined(parts)
+    assert (whole.cases, whole.worst, median_error(whole.errors)) == (4, 0.5, 0.3)
+    assert median_error(()) == 0
 
 
 def test_where_nothing_was_tried_nothing_passed():
