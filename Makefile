@@ -1,12 +1,13 @@
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
 # make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
 # make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
+# make test-torch      the tests in tests/torch/ with PyTorch, in .venv-torch/; PyTorch takes 6 GB of disk
 # make results         docs/results/, plots and README's rows again, from the records in benchmarks/results/
 # make lint            ruff (rules and format), mypy, import contracts, clang-format
 # make reference       write the pages of docs/reference/ that the code decides
 # make docs            build the site of docs/ into build/site/, strict about links and anchors
 # make lock            write the lock files again, with today's newest versions
-# make clean           remove .venv, .venv-latest and build/
+# make clean           remove .venv, .venv-latest, .venv-torch and build/
 #
 # The environment has the exact versions of the lock files, by their hashes. As root, system packages come by apt; without root nothing outside the checkout and the user's cache is touched.
 
@@ -23,7 +24,7 @@ LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-
   --custom-compile-command 'make lock' --group build
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: gemm test test-latest results lint reference docs lock clean
+.PHONY: gemm test test-latest test-torch with-torch results lint reference docs lock clean
 .DELETE_ON_ERROR:
 
 gemm: $(VENV)/.installed $(VENV)/.emulator
@@ -34,6 +35,12 @@ test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.n
 
 test-latest:
 	+$(MAKE) test VENV=.venv-latest LATEST=1
+
+test-torch:
+	+$(MAKE) with-torch VENV=.venv-torch
+
+with-torch: $(VENV)/.installed-torch
+	$(BIN)/python -m pytest tests/torch $(ARGS)
 
 results: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.render
@@ -58,7 +65,7 @@ lock:
 	$(LOCK_WITH) -c requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) .venv-latest build
+	rm -rf $(VENV) .venv-latest .venv-torch build
 
 # Debian keeps ensurepip in python3-venv; where that is absent, the system's pip fills an environment that has none.
 $(BIN)/python:
@@ -87,6 +94,11 @@ $(VENV)/.installed: $(BIN)/python requirements.lock pyproject.toml
 $(VENV)/.installed-dev: $(BIN)/python requirements-dev.lock pyproject.toml
 	$(call install,requirements-dev.lock,dev)
 	@touch $@ $(VENV)/.installed
+
+# The newest PyTorch that pyproject.toml allows: the lock files leave it out.
+$(VENV)/.installed-torch: $(VENV)/.installed-dev
+	$(PIP) install -qq --no-build-isolation -e '.[torch]'
+	@touch $@
 
 $(VENV)/.test-packages: Makefile | $(BIN)/python
 ifneq ($(ROOT_APT),)

@@ -27,10 +27,11 @@ from tensorop.specs.printable import printable
 
 
 class Loaded:
-    """One operator's loaded library, for its binding: cffi's `ffi` and `lib`, and the library's dtypes."""
+    """One operator's loaded library, for its binding: cffi's `ffi` and `lib`, the library's dtypes and its file."""
 
     def __init__(self, card: Card, library: Path, binding: Binding) -> None:
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
+        self.file = library
         loadable.require_whole(library)
         self.ffi = cffi.FFI()
         self._card = getattr(binding, "CARD", "tensorop_card")

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tensorop.specs import pymodule
 
 _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, the function
     "f32": (("float32",), "float", "float", "tensorop_sattention"),
@@ -67,6 +72,9 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
 
         Arrays may be views with any distances of rows, heads and batches. Raises TypeError for a wrong dtype, and
         ValueError for sizes or arrays that do not fit.
+
+        `attention.torch()` is a function for tensors of PyTorch, with the arguments of torch's
+        scaled_dot_product_attention. It raises UsageError without PyTorch.
         """
         if not isinstance(layout, str) or layout not in _LAYOUTS:
             raise ValueError(f"layout is 'bshd' or 'bhsd', not {layout!r:.80}")
@@ -109,7 +117,14 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
             raise ValueError(f"{text} (q {q.shape}, k {k.shape})")
         return result if sums is None else (result, sums if offsets is None else sums[0])
 
+    attention.torch = lambda: _torch_op().function(str(library.file), attention, library.dtypes)  # type: ignore[attr-defined]
     return attention
+
+
+@cache
+def _torch_op() -> ModuleType:
+    """torch_op.py, which needs PyTorch."""
+    return pymodule.load(Path(__file__).with_name("torch_op.py"), "_tensorop_attention_torch")
 
 
 def _dense_last(array: Numbers) -> Numbers:

@@ -30,7 +30,7 @@ class Binding(Protocol):
         """The C declarations that `bind` uses, for cffi."""
 
     def bind(self, library: Any) -> Callable[..., Any]:
-        """The function that calls a loaded library, which has cffi's `ffi` and `lib`, and `dtypes`."""
+        """The function that calls a loaded library, which has cffi's `ffi` and `lib`, `dtypes` and `file`."""
 
 
 def of(operator: Operator, device: bool = False) -> Binding:

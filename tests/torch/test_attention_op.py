@@ -1,0 +1,198 @@
+"""torch.ops.tensorop.attention against torch's own attention: layouts, masks, fake tensors, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tensorop
+from tests.support.commands import ROOT
+
+torch = pytest.importorskip("torch")
+
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left  # noqa: E402
+from torch.nn.functional import scaled_dot_product_attention as theirs  # noqa: E402
+
+PAGE = ROOT / "docs" / "how-to" / "use-attention.md"
+TOLERANCE = {torch.float32: (1e-4, 1e-5), torch.float16: (2e-3, 1e-3), torch.bfloat16: (2e-2, 1e-2)}
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+
+
+@pytest.fixture(scope="module")
+def ours(made: Path) -> Callable[..., Any]:
+    return tensorop.load(made).attention.torch()
+
+
+@pytest.fixture(scope="module", params=DTYPES)
+def dtype(request: pytest.FixtureRequest, made: Path) -> Any:
+    if request.param not in tensorop.load(made).dtypes:
+        pytest.skip(f"the library has no {request.param}")
+    return DTYPES[request.param]
+
+
+def drawn(b: int, h: int, g: int, s: int, t: int, d: int, dtype: Any = torch.float32) -> tuple[Any, Any, Any]:
+    torch.manual_seed(b + h + g + s + t + d)
+    return tuple(torch.randn(b, heads, rows, d).to(dtype) for heads, rows in ((h, s), (g, t), (g, t)))
+
+
+def close(got: Any, want: Any) -> None:
+    rtol, atol = TOLERANCE[got.dtype]
+    torch.testing.assert_close(got, want, rtol=rtol, atol=atol)
+
+
+def by_rows(x: Any) -> Any:
+    """The same numbers with rows outside heads in memory, as a projection leaves them."""
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def with_gaps(x: Any) -> Any:
+    b, h, s, d = x.shape
+    wide = torch.zeros(b, s, 3, h, d, dtype=x.dtype)
+    wide[:, :, 1] = x.transpose(1, 2)
+    return wide[:, :, 1].transpose(1, 2)
+
+
+def across(x: Any) -> Any:
+    """The last axis is not contiguous."""
+    return x.transpose(2, 3).contiguous().transpose(2, 3)
+
+
+@pytest.mark.parametrize("lying", [lambda x: x, by_rows, with_gaps, across])
+@pytest.mark.parametrize("sizes", [(2, 4, 4, 33, 33, 16), (1, 6, 2, 20, 50, 24), (2, 3, 1, 1, 70, 64)])
+def test_it_computes_as_torch_does(ours: Any, dtype: Any, lying: Any, sizes: tuple[int, ...]) -> None:
+    q, k, v = map(lying, drawn(*sizes, dtype))
+    grouped = {"enable_gqa": sizes[1] != sizes[2]}
+    got = ours(q, k, v, **grouped)
+    close(got, theirs(q, k, v, **grouped))
+    assert got.stride(3) == 1
+    close(ours(q, k, v, is_causal=True, scale=0.3, **grouped), theirs(q, k, v, is_causal=True, scale=0.3, **grouped))
+
+
+def test_the_output_lies_as_the_query(ours: Any) -> None:
+    q, k, v = map(by_rows, drawn(2, 4, 4, 33, 33, 16))
+    assert ours(q, k, v).transpose(1, 2).is_contiguous()
+
+
+@pytest.mark.parametrize(("s", "t"), [(20, 50), (50, 50), (50, 20), (1, 50)])
+def test_causal_masks_are_aligned_as_asked(ours: Any, s: int, t: int) -> None:
+    q, k, v = drawn(1, 2, 2, s, t, 16)
+    start, own = torch.ones(s, t, dtype=torch.bool).tril(), torch.ones(s, t, dtype=torch.bool).tril(t - s)
+    close(ours(q, k, v, is_causal=True), theirs(q, k, v, attn_mask=start))
+    close(ours(q, k, v, attn_mask=causal_upper_left(s, t)), theirs(q, k, v, attn_mask=start))
+    if t >= s:  # else the first rows see no key, which torch's masks of older versions make NaN
+        close(ours(q, k, v, is_causal=True, align="end"), theirs(q, k, v, attn_mask=own))
+        close(ours(q, k, v, attn_mask=causal_lower_right(s, t)), theirs(q, k, v, attn_mask=own))
+        near = own.triu(t - s - 7)
+        close(ours(q, k, v, is_causal=True, align="end", window=(7, -1)), theirs(q, k, v, attn_mask=near))
+    else:
+        assert not ours(q, k, v, is_causal=True, align="end")[:, :, : s - t].any()
+
+
+@pytest.mark.parametrize("sizes", [(0, 2, 2, 3, 3, 8), (1, 2, 2, 0, 3, 8), (1, 2, 2, 3, 0, 8), (1, 0, 0, 3, 3, 8)])
+def test_sizes_of_zero(ours: Any, sizes: tuple[int, ...]) -> None:
+    q, k, v = drawn(*sizes)
+    got = ours(q, k, v)
+    assert got.shape == q.shape
+    assert not got.any()
+
+
+def samples() -> list[tuple[Any, ...]]:
+    plain, grouped = drawn(1, 2, 2, 9, 9, 16), drawn(2, 4, 2, 5, 12, 8)
+    more = [plain, grouped, tuple(map(by_rows, grouped)), tuple(map(with_gaps, plain)), tuple(map(across, plain))]
+    return [*more, drawn(1, 2, 2, 3, 0, 8), drawn(1, 2, 2, 0, 3, 8)]
+
+
+@pytest.mark.parametrize("number", range(len(samples())))
+def test_it_is_an_operator_as_torch_wants_them(ours: Any, made: Path, number: int) -> None:
+    library = str(next((made / "lib").glob("libtensorop_attention.so")))
+    given = samples()[number]
+    torch.library.opcheck(torch.ops.tensorop.attention.default, (*given, library, -1, 0, "end", None))
+
+
+def test_fake_and_meta_tensors_have_the_same_form(ours: Any) -> None:
+    for q, k, v in samples():
+        want = ours(q, k, v, enable_gqa=True)
+        with FakeTensorMode() as mode:
+            fake = ours(*map(mode.from_tensor, (q, k, v)), enable_gqa=True)
+        meta = ours(*(one.to("meta") for one in (q, k, v)), enable_gqa=True)
+        assert (fake.shape, fake.stride(), fake.dtype) == (want.shape, want.stride(), want.dtype)
+        assert (meta.shape, meta.dtype) == (want.shape, want.dtype)
+    with pytest.raises(ValueError, match="query and key differ in batch or d"):
+        ours(torch.empty(1, 2, 3, 8, device="meta"), *[torch.empty(1, 2, 3, 4, device="meta")] * 2)
+
+
+def test_it_is_compiled_as_one_graph(ours: Any) -> None:
+    compiled = torch.compile(lambda q, k, v: ours(q * 2, k, v, is_causal=True) + 1, backend="aot_eager", fullgraph=True)
+    with torch.no_grad():
+        for rows in (9, 12, 20):
+            q, k, v = map(by_rows, drawn(1, 2, 2, rows, rows, 16))
+            close(compiled(q, k, v), theirs(q * 2, k, v, is_causal=True) + 1)
+
+
+REFUSED = (
+    ({"dropout_p": 0.1}, r"dropout \(dropout_p=0.1\)"),
+    ({"attn_mask": torch.ones(4, 4, dtype=torch.bool)}, r"a mask of booleans \(attn_mask"),
+    ({"attn_mask": torch.zeros(4, 4)}, r"a mask of numbers \(attn_mask"),
+    ({"alibi_slopes": torch.zeros(2)}, r"ALiBi \(alibi_slopes\)"),
+    ({"softcap": 30.0}, r"a soft cap of scores \(softcap\)"),
+    ({"block_table": torch.zeros(1, 1)}, r"a paged cache \(block_table\)"),
+    ({"softcap": 1.0, "dropout_p": 0.5}, r"dropout \(dropout_p=0.5\), a soft cap"),
+)
+
+
+@pytest.mark.parametrize(("more", "named"), REFUSED)
+def test_what_is_not_supported_is_refused_by_name(ours: Any, more: dict[str, Any], named: str) -> None:
+    with pytest.raises(NotImplementedError, match=named):
+        ours(*drawn(1, 2, 2, 4, 4, 8), **more)
+
+
+def test_gradients_are_refused_by_name(ours: Any) -> None:
+    q, k, v = drawn(1, 2, 2, 4, 4, 8)
+    q.requires_grad_()
+    with pytest.raises(NotImplementedError, match=r"a gradient \(requires_grad; use torch.no_grad"):
+        ours(q, k, v)
+    with torch.no_grad():
+        close(ours(q, k, v), theirs(q, k, v))
+    with torch.inference_mode():
+        close(ours(q, k, v), theirs(q, k, v))
+
+
+def test_values_without_effect_pass(ours: Any) -> None:
+    q, k, v = drawn(1, 2, 2, 4, 4, 8)
+    close(ours(q, k, v, alibi_slopes=None, softcap=0.0, dropout_p=0.0), theirs(q, k, v))
+
+
+def test_wrong_arguments_are_named(ours: Any) -> None:
+    q, k, v = drawn(1, 4, 2, 4, 6, 8)
+    for error, given, more, sentence in (
+        (ValueError, (q, k, v), {}, "query has 4 heads and key 2: with enable_gqa=True"),
+        (ValueError, (q[:, :3], k, v), {"enable_gqa": True}, "query has 3 heads and key 2"),
+        (ValueError, (q, k[..., :4], v), {"enable_gqa": True}, "key and value alike"),
+        (ValueError, (k, k, v), {"is_causal": True, "attn_mask": causal_lower_right(6, 6)}, "exclude each other"),
+        (ValueError, (k, k, v), {"attn_mask": causal_lower_right(5, 6)}, "attn_mask is for 5 rows and 6 keys"),
+        (ValueError, (k, k, v), {"align": "middle"}, "align is 'end' or 'start'"),
+        (TypeError, (k, k, v), {"windows": 3}, "unexpected keyword argument 'windows'"),
+        (TypeError, (k.double(), k.double(), v.double()), {}, "query is torch.float64"),
+        (TypeError, (k, k, v.double()), {}, "value torch.float64"),
+    ):
+        with pytest.raises(error, match=re.escape(sentence)):
+            ours(*given, **more)
+
+
+def test_a_library_that_is_not_loaded_is_named() -> None:
+    with pytest.raises(RuntimeError, match=r"nowhere.so is not loaded: call tensorop.load"):
+        torch.ops.tensorop.attention(*drawn(1, 2, 2, 4, 4, 8), "nowhere.so", -1, -1, "end", None)
+
+
+def test_the_page_s_example_runs(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, source = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert "import torch" in source
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "attention-native").symlink_to(made)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(source, str(PAGE), "exec"), {})
