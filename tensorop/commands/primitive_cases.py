@@ -107,7 +107,7 @@ def _choices(entry: PrimitiveEntry, lanes: int, rng: np.random.Generator) -> Ite
             ldd, lds = max(rows, 1) + int(rng.integers(4)), max(cols, 1) + int(rng.integers(4))
             yield base | {"rows": rows, "cols": cols, "ldd": ldd, "lds": lds}
     elif kinds & {"predicate", "count"}:
-        many = [2 * lanes + 1, 9 * lanes - 1] if "predicate" not in kinds else []  # counts are not limited by lanes
+        many = [2 * lanes + 1, 17 * lanes - 1] if "predicate" not in kinds else []  # counts are not limited by lanes
         for vl in [*range(lanes + 1), *many]:
             apart = int(rng.integers(1, 5)) if "leading dimension" in kinds else 0
             yield base | {"vl": vl, "count": vl, "ldd": 0, "lds": apart}
