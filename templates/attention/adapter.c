@@ -1,7 +1,8 @@
 /* Adapts attention to the harness's calling convention. "tensorop" is the product's
- * tensorop_attention_<dtype>_variant; "blocks" is in baselines.c. */
+ * tensorop_attention_<dtype>_variant; "blocks" is in baselines.c, "torch" in torch.h. */
 #include "baselines.h"
 #include "bind.h"
+#include "torch.h"
 
 /* as in tensorop/attention.h */
 struct tensorop_attention {
@@ -53,11 +54,15 @@ static const struct tensorop_interface interfaces[] = {
     {"tensorop", "bf16", "tensorop_attention_bf16_variant", call_ours},
     {"tensorop", "f16", "tensorop_attention_f16_variant", call_ours},
     {"blocks", "f32", "cblas_sgemm", call_blocks_f32},
+    {"torch", "f32", "aoti_torch_call_dispatcher", call_torch_f32},
+    {"torch", "bf16", "aoti_torch_call_dispatcher", call_torch_bf16},
+    {"torch", "f16", "aoti_torch_call_dispatcher", call_torch_f16},
 };
 
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
                   const char *prefix, const char *suffix,
                   void *(*lookup)(void *handle, const char *symbol), void *handle) {
-    return tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out, api, dtype,
-                               prefix, suffix, lookup, handle);
+    const int lacks = tensorop_bind_among(interfaces, sizeof interfaces / sizeof *interfaces, out,
+                                          api, dtype, prefix, suffix, lookup, handle);
+    return lacks || strcmp(api, "torch") != 0 ? lacks : bind_torch(lookup, handle);
 }

@@ -27,6 +27,7 @@ _THREADS = {
     "openblas": ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     "mkl": ("MKL_NUM_THREADS", "OMP_NUM_THREADS"),
     "blis": ("BLIS_NUM_THREADS", "OMP_NUM_THREADS"),
+    "torch": ("OMP_NUM_THREADS", "MKL_NUM_THREADS"),
     "onednn": (),  # TBB starts a thread for each processor that the process may use
 }
 _NONE: Mapping[str, str] = MappingProxyType({})

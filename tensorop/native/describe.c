@@ -74,6 +74,26 @@ static void dnnl(void) {
         printf("core=dnnl_cpu_isa 0x%x\n", (unsigned)isa());
 }
 
+/* libstdc++'s std::string, which is returned like a C struct of its size */
+struct string {
+    const char *data;
+    size_t size;
+    char small[16]; /* a text of at most 15 bytes is here */
+};
+
+static void torch_line(const char *key, const char *function) {
+    struct string (*call)(void) = (struct string(*)(void))find(function, 0);
+    if (!call)
+        return;
+    const struct string text = call();
+    printf("%s=%s\n", key, text.size < sizeof text.small ? text.small : text.data);
+}
+
+static void torch(void) {
+    torch_line("config", "_ZN2at15get_mkl_versionB5cxx11Ev");
+    torch_line("core", "_ZN2at18get_cpu_capabilityB5cxx11Ev");
+}
+
 static void xsmm(void) {
     const char *(*arch)(void) = (const char *(*)(void))find("libxsmm_get_target_arch", 0);
     if (arch)
@@ -98,6 +118,7 @@ int main(int argc, char **argv) {
     mkl();
     blis();
     dnnl();
+    torch();
     xsmm();
     return 0;
 }

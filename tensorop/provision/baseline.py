@@ -1,15 +1,21 @@
 """Peer libraries by name, each in its fastest build for a number of threads; large ones are fetched on request.
 
+PyTorch is that of this Python environment; it is never fetched.
+
 OpenBLAS exists for every architecture: PyPI's scipy-openblas32, and Debian 13's 0.3.29 for riscv64, for which PyPI has
 no wheel before 0.3.33. Most published comparisons use 0.3.29.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from packaging.version import Version
 
 from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, architecture
@@ -48,8 +54,45 @@ _MKL_FILES = (
     "libmkl_rt.so.3", "libmkl_core.so.3", "libmkl_intel_lp64.so.3", "libmkl_gnu_thread.so.3",
     "libmkl_sequential.so.3", "libmkl_def.so.3", "libmkl_avx2.so.3", "libmkl_avx512.so.3", "libmkl_avx10.so.3",
 )  # fmt: skip
+_TORCH = Version("2.8")  # the first one with aoti_torch_call_dispatcher
 # LIBXSMM_MAX_MNK of its libxsmm_config.h: it generates code for products of at most 64x64x64.
 _XSMM_MOST = 2.0 * 262144
+
+
+@dataclass(frozen=True)
+class InstalledPackage:
+    """A package of this Python environment, in place of an entry of the cache."""
+
+    what: str  # its name
+    least: Version
+
+    @property
+    def version(self) -> str:
+        """Empty if the package is absent."""
+        try:
+            return importlib.metadata.version(self.what)
+        except importlib.metadata.PackageNotFoundError:
+            return ""
+
+    @property
+    def folder(self) -> Path:
+        found = importlib.util.find_spec(self.what)
+        return Path(found.origin).parent if found and found.origin else Path(self.what)
+
+    @property
+    def command(self) -> str:
+        return f"pip install '{self.what}>={self.least}'"
+
+    @property
+    def present(self) -> bool:
+        return bool(self.version) and Version(self.version) >= self.least
+
+    def bring(self, *, offline: bool | None = None) -> Path:
+        """The package's folder. Raises MissingTool if it is absent or too old."""
+        if not self.present:
+            found = f"version {self.version}, older than {self.least}" if self.version else "not installed"
+            raise errors.MissingTool(f"{self.what} is {found} in the Python that runs tensorop", hint=self.command)
+        return self.folder
 
 
 @dataclass(frozen=True)
@@ -59,9 +102,10 @@ class PeerLibrary:
     name: str
     version: str
     arch: str
-    entry: cache.CacheEntry = field(repr=False)
+    entry: cache.CacheEntry | InstalledPackage = field(repr=False)
     file: str  # the file to load, in the entry
-    kind: str = "cblas"  # the API it exposes: "cblas" (between prefix and suffix), "dnnl" (oneDNN's C API), "xsmm"
+    # The API it exposes: "cblas" (between prefix and suffix), "dnnl" (oneDNN's C API), "xsmm", "torch" (its C shim).
+    kind: str = "cblas"
     prefix: str = ""
     suffix: str = ""
     folders: tuple[str, ...] = (".",)  # of the entry, for the loader
@@ -123,6 +167,11 @@ def _mkl(arch: str, threads: int) -> PeerLibrary:
     return PeerLibrary("mkl", version, arch, entry, "libmkl_rt.so.3", environment=layer)
 
 
+def _torch(arch: str, threads: int) -> PeerLibrary:
+    entry = InstalledPackage("torch", _TORCH)
+    return PeerLibrary("torch", entry.version, arch, entry, "lib/libtorch_cpu.so", kind="torch", folders=("lib",))
+
+
 def _blis(arch: str, threads: int) -> PeerLibrary:
     """BLIS; for one thread the serial build, which takes a third less time for the smallest products."""
     version, build = "0.9.0", "serial" if threads == 1 else "pthread"
@@ -174,6 +223,7 @@ _ON_X86: dict[str, Callable[[str, int], PeerLibrary]] = {
     "mkl": _mkl,
     "blis": _blis,
     "libxsmm": _libxsmm,
+    "torch": _torch,
 }
 
 
@@ -187,8 +237,8 @@ def names(arch: str) -> tuple[str, ...]:
 def baseline(name: str, arch: str, threads: int = 1) -> PeerLibrary:
     """A peer library in its fastest build for a number of threads.
 
-    name: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`, `mkl`, `blis`, `libxsmm`. Raises UsageError for a
-    name or version that this architecture lacks.
+    name: `openblas`, `openblas@0.3.29`, `onednn`, `onednn@2023.2.0`, `mkl`, `blis`, `libxsmm`, `torch`. Raises
+    UsageError for a name or version that this architecture lacks.
     """
     if name.partition("@")[0] == "openblas":
         return _openblas(name, arch)

@@ -64,6 +64,10 @@ class CacheEntry:
     megabytes: int = 0  # to fetch, if known
     doing: str = "fetching"
 
+    @property
+    def present(self) -> bool:
+        return is_whole(self.folder)
+
     def bring(self, *, offline: bool | None = None) -> Path:
         """The folder, filled if it is absent or damaged.
 

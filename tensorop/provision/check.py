@@ -132,9 +132,11 @@ def _emulation(arch: str) -> list[Piece]:
     ]
 
 
-def _cached(name: str, purpose: str, entry: cache.CacheEntry, package: str, optional: bool = False) -> Piece:
+def _cached(
+    name: str, purpose: str, entry: cache.CacheEntry | baseline.InstalledPackage, package: str, optional: bool = False
+) -> Piece:
     """A piece in the cache, with the version of a Debian package in it."""
-    if not cache.is_whole(entry.folder):
+    if not entry.present:
         return Piece(name, purpose, "missing", command=entry.command, optional=optional)
     version = debian.version(entry.folder, package)
     return Piece(name, purpose, "ok", version, str(entry.folder), entry.command, optional)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from packaging.version import Version
 
 from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, host_arch
@@ -78,6 +80,17 @@ def test_a_baseline_is_as_it_is_fastest_with_so_many_threads() -> None:
     assert "serial" in one.file
     assert "pthread" in four.file
     assert one.entry.folder != four.entry.folder
+
+
+def test_a_package_of_this_python_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    numpy = baseline.InstalledPackage("numpy", Version("1"))
+    assert numpy.bring() == Path(np.__file__).parent
+    with pytest.raises(errors.MissingTool, match=r"numpy is version [0-9.]+, older than 999 in the Python"):
+        baseline.InstalledPackage("numpy", Version("999")).bring()
+    monkeypatch.setattr("sys.path", [])
+    with pytest.raises(errors.MissingTool, match="torch is not installed in the Python that runs tensorop") as caught:
+        baseline.baseline("torch", "x86_64").bring()
+    assert caught.value.hint == "pip install 'torch>=2.8'"
 
 
 def test_unknown_names_are_the_users_error() -> None:
