@@ -32,6 +32,8 @@ class Rule(Record):
             array=c_gate.MAX_ARRAY,
             number=admission.MOST_COMPARED,
             together=admission.MOST_TOGETHER + admission.MOST_COMPARED,
+            block=admission.MOST_OF_BLOCK,
+            apart=admission.MOST_APART,
         )
 
 

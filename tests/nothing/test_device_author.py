@@ -51,6 +51,34 @@ def test_each_guard_of_a_body_has_a_rule_and_each_limit_its_number() -> None:
     assert not [rule.sentence for rule in RULES if "$" in rule.sentence.replace("@ $`", "")]
 
 
+@pytest.mark.parametrize(
+    ("body", "numbers"),
+    [
+        ("if (k > 512) sums[0] = 0;", ("contains the number 512", "numbers up to 256, values of tunables included")),
+        (
+            "for (int i = 0; i < 8; ++i) { if (i * 512 + thread % 8 < k) sums[thread] = 0; }",
+            ("by 512; multiply by at most 64", "(if (i % 8 == 0))", "iterations of `for (int i = 0; i < 8; ++i)`"),
+        ),
+        (
+            "const int steps = (k + 511) / 512; for (int i = 0; i < steps; ++i) copies_commit();",
+            ("it divides by 512; divide by at most 128", "is (k + 511) / 512"),
+        ),
+        (
+            "const int warp = thread / 32; if (k > warp * 512) sums[thread] = 0;",
+            ("differs by up to 512 between the threads", "at most 320 is allowed", "is (thread) / 32"),
+        ),
+        (
+            "for (int i = 0; i < 4; ++i) if (k / 32 > i * 16) sums[thread] = 0;",
+            ("by 512; multiply by at most 64", "(it is read as k - 512 * t#", "is (k) / 32"),
+        ),
+    ],
+)
+def test_a_refused_condition_names_its_number_and_the_most(body: str, numbers: tuple[str, ...]) -> None:
+    outcome = refusal(body)
+    assert outcome is not None
+    assert not [number for number in numbers if number not in outcome.message], outcome.message
+
+
 def author(tmp_path: Path) -> FamilyAuthor:
     job = Job("gemm", "cuda-wmma", dtypes=("f16",), shapes=((64, 64, 64),), author="llm", out=tmp_path)
     return FamilyAuthor(job, GEMM, WMMA, Nvcc(tmp_path, "", ""), backend.device_numbers(WMMA), ())

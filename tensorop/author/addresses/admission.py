@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tensorop.author.addresses.calls import Calls
@@ -15,8 +16,8 @@ MOST_COMPARED = 64  # the largest constant in a condition
 MOST_TIMES = 16  # the largest factor of `lanes` in a condition
 _MOST_LANES_COMPARED = 256  # the largest constant in a condition on `lanes` alone
 MOST_TOGETHER = 128  # the largest sum of constants in all conditions; sizes up to this sum are verified one by one
-_MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED, twice it MOST_TOGETHER
-_MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
+MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED, twice it MOST_TOGETHER
+MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
 _MOST_STATES = 768  # combinations of values of locals that are neither counters nor constant
 
 
@@ -25,11 +26,11 @@ class Admission(Calls):
 
     @property
     def most(self) -> int:
-        return _MOST_OF_BLOCK if self.places else MOST_COMPARED
+        return MOST_OF_BLOCK if self.places else MOST_COMPARED
 
     @property
     def together_most(self) -> int:
-        return 2 * _MOST_OF_BLOCK if self.places else MOST_TOGETHER
+        return 2 * MOST_OF_BLOCK if self.places else MOST_TOGETHER
 
     def _admit(self, state: State, operator: str, apart: Poly) -> None:
         """Refuses a condition on anything but names, counters, lanes and small numbers. It compares `apart` with 0."""
@@ -68,10 +69,31 @@ class Admission(Calls):
         if strides := apart.symbols & self.strides:
             name = min(strides)
             wrong = f"'{name}' is a stride; compare strides only with 1: if ({name} == 1)"
+        if isinstance(plain, Poly) and plain.symbols - apart.symbols:
+            wrong += f" (it is read as {spelled(plain)} {operator} 0)"
+        symbols = apart.symbols if isinstance(plain, str) else apart.symbols | plain.symbols
         raise Refusal(
             Guard.CONDITIONS,
-            f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}",
+            f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}{self._meanings(symbols)}",
         )
+
+    def _meanings(self, symbols: Iterable[str]) -> str:
+        """What symbols of a condition stand for, as the end of a message."""
+        rests = {name: of for of, name in self.rest_of.items()}
+        found: dict[str, str] = {}
+        left = sorted(symbols)
+        while left:
+            name, more = left.pop(0), ZERO
+            if name in self.quotients:
+                more, by = self.quotients[name]
+                found[name] = f"({spelled(more)}) / {spelled(by)}"
+            elif name in rests:
+                more, rest = rests[name]
+                found[name] = f"({spelled(more)}) % {rest}"
+            elif name in self.loops:
+                found[name] = f"the iterations of `{self.loops[name]}`"
+            left += sorted(more.symbols - {*found, *left})
+        return "".join(f"; {name} is {meaning}" for name, meaning in found.items())
 
     def _remembered(self, operator: str, apart: Poly) -> None:
         """Refuses a condition on hidden bits, and one that distinguishes too many values of a loop's locals.
@@ -112,7 +134,7 @@ class Admission(Calls):
 
     @property
     def _allowed_here(self) -> str:
-        return f"compare names and counters with names, tunables and numbers up to {self.most}"
+        return f"compare names and counters with names and numbers up to {self.most}, values of tunables included"
 
     def _plain(self, state: State, apart: Poly) -> tuple[Poly | str, int]:
         """A condition without quotients and threads' numbers, or the fault in these; and the spread of threads."""
@@ -123,17 +145,22 @@ class Admission(Calls):
                 continue
             found = self._remainder(apart, name)
             if found is None:
+                if self._least(name) > self.most:
+                    by = self.quotients[name][1]
+                    return f"it divides by {spelled(by)}; divide by at most {(self.most + 1) // 2}", 0
                 return f"a division encodes another number in it; {self._allowed_here}", 0
             apart = found
         mine = self._mine(apart, self.places)
         if not mine.terms:
             return apart, 0
-        if not self._within(state, mine, -_MOST_APART, _MOST_APART):
+        if not self._within(state, mine, -MOST_APART, MOST_APART):
             return (
-                f"{spelled(mine)} differs by over {_MOST_APART} between threads of a block; count iterations, i < 32",
+                f"its part {spelled(mine)} differs by up to {self._spread(mine)} between the threads of a block, at "
+                f"most {MOST_APART} is allowed; let one iteration take fewer steps of K, and give a thread its next "
+                "ones in the next iteration",
                 0,
             )
-        return apart - mine, min(self._spread(mine), _MOST_APART)
+        return apart - mine, min(self._spread(mine), MOST_APART)
 
     @staticmethod
     def _mine(apart: Poly, own: set[str]) -> Poly:
@@ -153,17 +180,18 @@ class Admission(Calls):
                 own.add(name)
         mine = self._mine(apart, own)
         both = mine, mine + number(apart.terms.get((), 0))
-        few = (one for one in both if self._within(state, one, -_MOST_APART, _MOST_APART))
+        few = (one for one in both if self._within(state, one, -MOST_APART, MOST_APART))
         rest = apart - next(few, ZERO)
         if rest.symbols & (own | self.quotients.keys()):
             return False
-        return self._hidden(rest) is None and self._hidden_together(rest, _MOST_APART) is None
+        return self._hidden(rest) is None and self._hidden_together(rest, MOST_APART) is None
 
     def _hidden(self, apart: Poly) -> str | None:
         allowed = self._allowed_here
         most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else self.most // self._elements(apart)
         if abs(apart.terms.get((), 0)) > most:
-            return f"it contains the number {abs(apart.terms[()])}; {allowed}"
+            more = f"; let copies be at most {self.most} of K ahead" if self.places else ""
+            return f"it contains the number {abs(apart.terms[()])}; {allowed}{more}"
         for monomial, factor in apart.terms.items():
             if any(name in self.strides for name in monomial) and (
                 len(monomial) > 1 or abs(factor) != 1 or apart.symbols != {monomial[0]}
@@ -177,9 +205,13 @@ class Admission(Calls):
                     return f"it multiplies '{counted[0]}' by {abs(factor)}; {allowed}"
             elif counted and counted[0] not in self.turns:
                 return f"it multiplies '{counted[0]}' by lanes; {allowed}"
-            elif monomial and abs(factor) > (MOST_TIMES if LANES in monomial else MOST_COMPARED):
+            elif LANES in monomial and abs(factor) > MOST_TIMES:
+                return f"it multiplies lanes by {abs(factor)}; multiply by at most {MOST_TIMES}"
+            elif monomial and abs(factor) > MOST_COMPARED:
                 return (
-                    f"it multiplies by {abs(factor)}; multiply by at most {MOST_TIMES} vectors or {MOST_COMPARED} steps"
+                    f"it multiplies '{monomial[0]}' by {abs(factor)}; multiply by at most {MOST_COMPARED}: let an "
+                    f"iteration take at most {MOST_COMPARED} steps of K, and do what is for more of them every few "
+                    f"iterations (if (i % {-(-abs(factor) // MOST_COMPARED)} == 0))"
                 )
         if any(apart.symbols & {name} for name in self.strides):
             constant = apart.terms.get((), 0)
@@ -201,7 +233,10 @@ class Admission(Calls):
             if dividing.intersection(monomial):
                 self.divided = math.lcm(self.divided, factor)
         if self.divided > self.together_most:
-            return f"together with earlier conditions, it distinguishes a number by its remainder modulo {self.divided}"
+            return (
+                "together with earlier conditions, it distinguishes a number by its remainder modulo "
+                f"{self.divided}; at most {self.together_most} is allowed"
+            )
         return None
 
     def _hidden_together(self, apart: Poly, spread: int) -> str | None:
@@ -231,9 +266,17 @@ class Admission(Calls):
             self.together.update(dict.fromkeys(found.counters, found))
         for steps in self.asked.values():
             groups = [(abs(step), self.together.get(name, Together())) for name, step in steps.items()]
-            large = sum(step * sum(group.numbers.values()) for step, group in groups) > self.together_most
-            if large or any(len(group.steps) > 1 for _, group in groups):
-                return "together with earlier conditions, it encodes a large number in counters"
+            large = sum(step * sum(group.numbers.values()) for step, group in groups)
+            if large > self.together_most:
+                return (
+                    f"together with earlier conditions, it encodes the number {large} in counters (iterations times "
+                    f"their step, summed over the loops that share it); at most {self.together_most} is allowed"
+                )
+            if uneven := next((sorted(group.steps) for _, group in groups if len(group.steps) > 1), None):
+                return (
+                    "together with earlier conditions, it compares one counter in steps of "
+                    f"{' and of '.join(map(str, uneven))}; use one step"
+                )
         return None
 
     def _remainder(self, apart: Poly, name: str) -> Poly | None:

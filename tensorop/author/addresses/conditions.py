@@ -68,11 +68,16 @@ class Conditions(Admission):
             if self.trusted and (x.poly is None or y.poly is None):
                 return [Way()], [Way()]
             if not self.trusted and not (self._whole(state, x, signed) and self._whole(state, y, signed)):
+                how = (
+                    "counters are size_t (an int cannot hold every k) and change by the same amount in each iteration, "
+                    "also in the last one (i += lanes)"
+                )
+                if self.places:
+                    how = "count the iterations: const int steps = (k + 63) / 64; and i < steps, not i * 64 < k"
                 raise Refusal(
                     Guard.CONDITIONS,
                     "a condition compares a number whose value cannot be bounded (it may have wrapped around); compare "
-                    f"k, m, n, lanes, numbers up to {self.most} and counters; counters are size_t (an int cannot hold "
-                    "every k) and change by the same amount in each iteration, also in the last one (i += lanes)",
+                    f"k, m, n, lanes, numbers up to {self.most} and counters; {how}",
                 )
             assert x.poly is not None
             assert y.poly is not None

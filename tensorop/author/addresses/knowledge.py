@@ -92,6 +92,7 @@ class Knowledge:
         self.state_counts: dict[tuple[str, int], int] = {}  # values by local and loop, if conditions depend on it
         self.limits: tuple[Poly, ...] = ()
         self.turns: set[str] = set()
+        self.loops: dict[str, str] = {}  # by symbol of an iteration's number: the head of its loop
         self.places: set[str] = set()  # threads' numbers in their block, and numbers made of these
         self.highest: dict[Poly, int] = {}  # upper bounds of these
         self.together: dict[str, Together] = {}  # by counter

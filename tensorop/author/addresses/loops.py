@@ -12,7 +12,7 @@ from tree_sitter import Node
 from tensorop.author.addresses.expressions import Expressions
 from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
-from tensorop.author.addresses.syntax import Term, inner, statement, term
+from tensorop.author.addresses.syntax import Term, inner, statement, term, text
 from tensorop.author.addresses.values import (
     KEPT,
     SIZE,
@@ -36,6 +36,7 @@ from tensorop.author.addresses.values import (
 )  # fmt: skip
 from tensorop.author.gate import Guard
 
+_MOST_OF_HEAD = 80  # characters of a loop's head in messages
 _MOST_PASSES = 32  # through a loop's body, until the assumptions hold
 
 
@@ -83,6 +84,7 @@ class Loops(Expressions):
         self.fresh += 1
         assumed = _Assumed(f"t#{self.fresh}", node.start_byte, _marks(node))
         self.turns.add(assumed.turn)
+        self.loops[assumed.turn] = " ".join(text(node).partition("{")[0].split())[:_MOST_OF_HEAD]
         for part in (*_parts(of), *_parts(term(update) if update is not None else None), *_direct(body)):
             self._guess(state, part, assumed.steps)
         assumed.claimed |= {name for name in assumed.steps if self._whole(state, state.env[name], most=KEPT)}
