@@ -14,6 +14,7 @@ Some are asked for before the search, others during it (revising.py). How a draf
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from pathlib import Path
 from tensorop.author import offline, parse
 from tensorop.author.llm import rounds
 from tensorop.author.llm.manual import ManualTransport
+from tensorop.author.llm.prompt import repeatable
 from tensorop.author.llm.rounds import LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.commands import prompt
@@ -71,9 +73,15 @@ class JobAuthor:
             _require_sound(template, journal)
         if job.author == offline.AUTHOR:
             return shipped
+        if job.author == "replay" and (head := self.recording.head).model and head.seed != job.seed:
+            differs = f"--seed {job.seed} differs from the recording's, which is {head.seed}"
+            yield Note(f"{differs}: the search tries other configurations, and may make another library")
         for request in RecordedTransport(self.work / "llm", None).in_flight if job.author == "llm" else ():
             yield Note(f"a call was in flight when the last process ended: {request.place}; it is made again")
         if kept := _kept(journal):
+            with contextlib.suppress(UsageError):  # a resumed run needs no endpoint for what it has
+                early = {place: outcome for place, outcome in _noted(journal).items() if place[0] <= self.before}
+                self.model.relearn(early)
             return (*shipped, *kept)
         if self.before:
             source = "asking the language model" if job.author == "llm" else "reading recorded answers"
@@ -186,7 +194,7 @@ def described(answer: Round) -> str:
 
 def _note(journal: Journal, answer: Round) -> None:
     name = answer.template.name if answer.template else f"answer {answer.number}"
-    kind, message = answer.outcome.kind.value, answer.outcome.message
+    kind, message = answer.outcome.kind.value, repeatable(answer.outcome).message
     fields = {"number": answer.number, "name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]}
     _note_once(journal, _NOTE, fields)
 

@@ -39,17 +39,18 @@ TRIALS = (*NULL, "--trials", "60")
 
 
 class Model:
-    """A server that plays ANSWERS in turn, again and again."""
+    """A server that plays its answers in turn, again and again."""
 
     def __init__(self, server: HTTPServer) -> None:
         self.asked: list[str] = []
+        self.answers = ANSWERS
         self.before: Callable[[int], None] = lambda number: None  # called with the number of a question, from 1
         server.expect_request("/v1/chat/completions").respond_with_handler(self._answer)
 
     def _answer(self, request: Request) -> Response:
         self.asked.append(json.loads(request.data)["messages"][-1]["content"])
         self.before(len(self.asked))
-        message = {"role": "assistant", "content": ANSWERS[(len(self.asked) - 1) % len(ANSWERS)]}
+        message = {"role": "assistant", "content": self.answers[(len(self.asked) - 1) % len(self.answers)]}
         body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         return Response(json.dumps(body), 200, None, "application/json")
 
@@ -129,6 +130,22 @@ def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -
     assert tried(journal.read(replayed)) == tried(history)
 
 
+def test_a_resumed_run_knows_what_failed_before_the_search(model: Model, tmp_path: Path) -> None:
+    model.answers = (ANSWERS[0], "Sorry.", "Sorry.", EDIT, ANSWERS[-1], ANSWERS[-1])
+    job = (*TRIALS, "--author", "llm", "--author-calls", "6")
+    run = started(tmp_path, *job)
+    model.before = lambda number: run.send_signal(signal.SIGKILL) if number == 4 else None
+    run.communicate(timeout=120)
+    assert "Your best template so far" in model.asked.pop()
+    model.before = lambda number: None
+    text, _ = started(tmp_path, *job).communicate(timeout=120)
+    assert len(model.asked) == 6, text
+    failures = model.asked[4].split("Recent answers failed")[1]
+    assert failures.count("expected a head between two lines") == 2
+    assert "llm-4: rejected: refused: this template was answered before" not in text
+    assert "answered before, word for word" in text
+
+
 def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model, tmp_path: Path) -> None:
     model.before = lambda number: time.sleep(2.0)
     began = time.monotonic()
@@ -187,6 +204,9 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     again = journal.read(tmp_path / "replayed")
     assert noted(again) == noted(history), text
     assert [one.text for one, _ in again.joined(GROUP)] == [one.text for one, _ in history.joined(GROUP)]
+    assert "differs from the recording's" not in text
+    text, _ = started(tmp_path / "other", *replay, "--seed", "7").communicate(timeout=120)
+    assert "--seed 7 differs from the recording's, which is 0" in text
 
 
 @pytest.mark.parametrize(

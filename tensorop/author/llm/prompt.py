@@ -135,7 +135,7 @@ class Standing:
     cost: float
     low: float  # the cost under the kindest assumed constants, or the lower quartile of a clock
     high: float
-    loop: HotLoop | None  # None on a clock
+    loop: HotLoop | None
     counters: Mapping[str, float]  # name -> number in one call
 
     @property
@@ -234,7 +234,7 @@ def repeatable(outcome: Outcome) -> Outcome:
     their texts, and a process's output is left out: only the outcome's own message stays. Paths are replaced. The run's
     seed is removed, since the operands of later calls follow from it.
     """
-    if outcome.kind is not Kind.COMPILE:
+    if outcome.kind is not Kind.COMPILE or not outcome.log:
         return replace(outcome, message=_without_paths(outcome.message), log="")
     texts = [f"{kind}: {_without_paths(text)[:MAX_DIAGNOSTIC]}" for kind, text in _DIAGNOSTIC.findall(outcome.log)]
     diagnostics = list(dict.fromkeys(texts))[:MAX_DIAGNOSTICS]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
@@ -135,6 +135,16 @@ class LlmAuthor:
         if self.recording is not None:
             self.recording.settle(answer.request, answer.template.name if answer.template else "", outcome)
         return outcome
+
+    def relearn(self, outcomes: Mapping[tuple[int, int], Outcome]) -> None:
+        """Learns from recorded answers what an earlier process learned. outcomes: by number of template and repair"""
+        assert self.recording is not None
+        for request in self.recording.requests:
+            outcome = outcomes.get((request.seed - self.seed, request.place.repair))
+            if outcome is not None and self.recording.knows(request):
+                answer = self.ask(request)
+                self._seen |= {answer.template.digest} if answer.template else set()
+                self._learn(answer.template, outcome)
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
         assert template is not None
