@@ -2,12 +2,12 @@
 
     python benchmarks/unseen.py DIR --seed 1 2 3 [--jobs 2] [--limit 2e8] [--ratios] [--json]
 
-Sides are log-uniform from 1 to 2048, layouts the operator's, dtypes f32 and f64 (those the library holds). Every
-variant that the search's last stage measured is built from the journal into a library of its own, carried or not, and
-forced there. The regret of a shape is the cost of the variant that the product chooses over the cheapest of all of
-them; on a clock the cheapest is picked on one half of the rounds and both are read from the other half, and a shape
-beyond a bar is measured twice more, of which the median counts. Ratios are OpenBLAS's cost over ours. Modelled counts
-are remembered in the user's cache, so that a second run is quick.
+Sides are log-uniform from 1 to 2048 or as operator.yaml has them `drawn`, layouts the operator's, dtypes f32 and f64
+(those the library holds). Every variant that the search's last stage measured is built from the journal into a
+library of its own, carried or not, and forced there. The regret of a shape is the cost of the variant that the
+product chooses over the cheapest of all of them; on a clock the cheapest is picked on one half of the rounds and both
+are read from the other half, and a shape beyond a bar is measured twice more, of which the median counts. Ratios are
+OpenBLAS's cost over ours. Modelled counts are remembered in the user's cache, so that a second run is quick.
 
 The exit status is 1 when a bar is missed.
 """
@@ -30,6 +30,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from tensorop import paths
 from tensorop.author import offline
@@ -103,11 +105,14 @@ class Found:
 
 def draw(found: opened.Opened, seed: int, count: int) -> list[Case]:
     """The cases of a seed; the same whatever the limits are."""
-    rng = random.Random(seed)
+    rng, chosen = random.Random(seed), np.random.default_rng(seed)
     operator, dtypes = found.operator, [dtype for dtype in DTYPES if dtype in found.dtypes]
-    cases = []
-    for _ in range(count):
-        shape = tuple(round(math.exp(rng.uniform(0, math.log(LONGEST)))) for _ in operator.dims)
+    cases: list[Case] = []
+    while len(cases) < count:
+        sides = [round(math.exp(rng.uniform(0, math.log(LONGEST)))) for _ in operator.dims]
+        shape = operator.shapes.drawn_from(sides, chosen)
+        if operator.shapes.wrong(shape):
+            continue
         layout = rng.randrange(len(operator.layouts))
         problem = problems.of(operator, rng.choice(dtypes), shape, layout)
         cases.append(Case(seed, shape, layout, problem, float(operator.reference.work(problem))))
