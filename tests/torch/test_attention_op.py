@@ -101,6 +101,10 @@ def test_sizes_of_zero(ours: Any, sizes: tuple[int, ...]) -> None:
     assert not got.any()
 
 
+def library(made: Path) -> str:
+    return str(tensorop.load(made).operators["attention"].file)
+
+
 def samples() -> list[tuple[Any, ...]]:
     plain, grouped = drawn(1, 2, 2, 9, 9, 16), drawn(2, 4, 2, 5, 12, 8)
     more = [plain, grouped, tuple(map(by_rows, grouped)), tuple(map(with_gaps, plain)), tuple(map(across, plain))]
@@ -109,9 +113,8 @@ def samples() -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("number", range(len(samples())))
 def test_it_is_an_operator_as_torch_wants_them(ours: Any, made: Path, number: int) -> None:
-    library = str(next((made / "lib").glob("libtensorop_attention.so")))
-    given = samples()[number]
-    torch.library.opcheck(torch.ops.tensorop.attention.default, (*given, library, -1, 0, "end", None))
+    given = (*samples()[number], library(made), -1, 0, "end", None)
+    torch.library.opcheck(torch.ops.tensorop.attention.default, given)
 
 
 def test_fake_and_meta_tensors_have_the_same_form(ours: Any) -> None:
@@ -160,6 +163,13 @@ def test_gradients_are_refused_by_name(ours: Any) -> None:
         close(ours(q, k, v), theirs(q, k, v))
     with torch.inference_mode():
         close(ours(q, k, v), theirs(q, k, v))
+
+
+def test_the_operator_itself_has_no_gradient(ours: Any, made: Path) -> None:
+    q, k, v = drawn(1, 2, 2, 4, 4, 8)
+    o = torch.ops.tensorop.attention(q.requires_grad_(), k, v, library(made), -1, -1, "end", None)
+    with pytest.raises(RuntimeError, match=r"tensorop.attention.* no autograd formula was registered"):
+        o.sum().backward()
 
 
 def test_values_without_effect_pass(ours: Any) -> None:
