@@ -208,6 +208,14 @@ class Target(ABC):
         """The machine and its state, for the record of a comparison: cpu, cores and load."""
         return {}
 
+    @property
+    def llvm_cpu(self) -> str:
+        """LLVM's name of the core that measures, as far as the compiler is told; empty if it is not."""
+        flags = self.platform.compiler.arch_flags
+        named = next((flag.removeprefix("-mcpu=") for flag in flags if flag.startswith("-mcpu=")), "")
+        name = named.partition("+")[0].replace("_", "-")
+        return "" if name.startswith("baseline") else name
+
     def widest(self) -> Target:
         """The machine with all its features; baselines may use more than the platform requires."""
         return self

@@ -8,7 +8,7 @@ from typing import Self
 
 from tensorop.clocked import Clocked
 from tensorop.errors import JobError, UsageError
-from tensorop.measure import boards, machine
+from tensorop.measure import boards, loop_analysis, machine
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import Platform
 from tensorop.runners.base import Runner
@@ -48,6 +48,10 @@ class Backend(Clocked):
         """The machine's record. bandwidth (copy) and read_bandwidth (read only) are in bytes per nanosecond."""
         found = {"bandwidth": machine.copy_bandwidth(), "read_bandwidth": machine.read_bandwidth()}
         return {**dataclasses.asdict(machine.record()), **found}
+
+    @property
+    def llvm_cpu(self) -> str:
+        return loop_analysis.HOST
 
     def widest(self) -> Self:
         return dataclasses.replace(self, platform=platforms.load("native"))

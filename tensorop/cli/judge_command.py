@@ -108,7 +108,10 @@ def judge(
 
 
 def _show_loop(loop: HotLoop) -> None:
-    """The stalls of the hottest loop, by instruction."""
+    """The stalls of the hottest loop, or the ports that it keeps busy, by instruction."""
+    if not loop.runs:
+        _show_ports(loop)
+        return
     tables.line(f"  hottest loop of the micro-kernel: {loop.runs} runs, {loop.part:.0%} of all stall cycles")
     table = tables.table(None, ["    instruction", "waits for"], ("cycles",))
     for one in loop.instructions:
@@ -116,6 +119,19 @@ def _show_loop(loop: HotLoop) -> None:
         why = ", ".join(cause.replace("_", " ") for cause, cycles in causes if cycles)
         waits = sum(one.stalls.values())
         table.add_row(f"    {escape(one.text)}", why, f"{waits:.2f}" if waits else "")
+    tables.console().print(table)
+
+
+def _show_ports(loop: HotLoop) -> None:
+    if (found := loop.analysis) is None:
+        tables.line(f"  innermost loop of the micro-kernel: not analysed: {loop.unanalysed}")
+        return
+    many = f"{found.cycles:.1f} cycles an iteration, {found.once:.0f} alone"
+    tables.line(f"  innermost loop of the micro-kernel, by {found.by}: {many}, busiest port {found.busiest:.1f}")
+    table = tables.table(None, ["    instruction", "cycles on ports"], ())
+    for one in loop.instructions:
+        busy = " ".join(f"{port} {cycles:.2f}" for port, cycles in one.ports.items() if cycles)
+        table.add_row(f"    {escape(one.text)}", busy)
     tables.console().print(table)
 
 

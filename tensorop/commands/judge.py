@@ -63,7 +63,7 @@ class Configuration:
     point: Point
     outcome: Outcome
     figures: tuple[Figure, ...] = ()  # empty unless it passed
-    hot_loop: HotLoop | None = None  # of the micro-kernel alone, under a board model
+    hot_loop: HotLoop | None = None  # of the micro-kernel alone
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tensorop.author.llm.prompt import repeatable
 from tensorop.author.llm.rounds import LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.commands import prompt
-from tensorop.errors import JobError, TensoropError, UsageError, unknown_name
+from tensorop.errors import JobError, MissingTool, TensoropError, UsageError, unknown_name
 from tensorop.events import Event, Note, Phase
 from tensorop.job.revising import AskingPlan, Reviser
 from tensorop.job.standing import Standings
@@ -37,6 +37,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
+from tensorop.provision import mca
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Remarks, Revise
 from tensorop.store.journal import START_OVER, Journal
@@ -83,6 +84,8 @@ class JobAuthor:
                 early = {place: outcome for place, outcome in _noted(journal).items() if place[0] <= self.before}
                 self.model.relearn(early)
             return (*shipped, *kept)
+        if remark := self._analyser():
+            yield Note(remark)
         if self.before:
             source = "asking the language model" if job.author == "llm" else "reading recorded answers"
             also = f"in addition to the {len(shipped)} shipped ones"
@@ -114,6 +117,16 @@ class JobAuthor:
             if not ended.outcome.ok:
                 return replace(ended.outcome, message=f"at {trial.point}: {ended.outcome.message}")
         return Outcome(Kind.OK, "author")
+
+    def _analyser(self) -> str:
+        """Fetches the program that analyses loops on a clock; the reason if it is absent."""
+        if self.target.deterministic or self.target.simulated or self.job.author == "replay":
+            return ""
+        try:
+            mca.mca(offline=self.job.offline or None)
+        except MissingTool as error:
+            return f"questions to the model have no static analysis of its loop: {error.message}"
+        return ""
 
     @property
     def before(self) -> int:

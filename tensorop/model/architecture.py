@@ -36,6 +36,7 @@ class Architecture:
     baseline: tuple[str, str]  # a CPU in zig's spelling and the equal -march of GCC and Clang; "": none
     cpu_option: str  # option of GCC and Clang for other CPUs
     objdump: str  # option of llvm-objdump; an older LLVM ignores features that it does not know
+    syntax: str  # the directive with which LLVM's assembler reads llvm-objdump's text; empty: none
     jumps: Pattern[str]  # direct jumps and calls
     linked_jumps: tuple[int, ...]  # relocation types of jumps within a function that the linker resolves
     absolute: int  # relocation type of an address in a table
@@ -75,6 +76,7 @@ _X86_64 = Architecture(
     baseline=("", ""),
     cpu_option="-march",
     objdump="--x86-asm-syntax=intel",
+    syntax=".intel_syntax noprefix",
     jumps=re.compile(r"(?:j|call|loop)\w*"),
     linked_jumps=(),
     absolute=1,
@@ -119,6 +121,7 @@ _AARCH64 = Architecture(
     baseline=("baseline", "armv8-a"),
     cpu_option="-mcpu",
     objdump="--mattr=+v8.6a,+fullfp16,+fp16fml,+dotprod,+bf16,+i8mm",
+    syntax="",
     jumps=re.compile(r"b|bl|b\.\w+|cbn?z|tbn?z"),
     linked_jumps=(),
     absolute=257,
@@ -154,6 +157,7 @@ _RISCV64 = Architecture(
     baseline=("baseline_rv64", "rv64gc"),
     cpu_option="-mcpu",
     objdump="--mattr=+m,+a,+f,+d,+c,+v,+zba,+zbb,+zbs",
+    syntax="",
     jumps=re.compile(r"(?:c\.)?(?:b(?:eq|ne|lt|ge|gt|le)u?z?|j|jal)"),
     linked_jumps=(16, 17, 44, 45),  # R_RISCV_BRANCH, _JAL, _RVC_BRANCH, _RVC_JUMP: with relaxation
     absolute=2,

@@ -3,7 +3,8 @@
 `emulator ARCH` fetches QEMU and a sysroot, and prints the command that runs the architecture's programs. The words of
 the command are separated by ';', as CMake's CMAKE_CROSSCOMPILING_EMULATOR requires.
 
-WHAT: all | objdump | qemu | sysroot | emulator | libc | openblas[@VERSION] | onednn | mkl | blis | libxsmm | nvcc.
+WHAT: all | objdump | mca | qemu | sysroot | emulator | libc | nvcc | openblas[@VERSION] | onednn | mkl | blis |
+libxsmm.
 ARCH: this machine's by default.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable
 
 from tensorop import errors
 from tensorop.model.architecture import host_arch
-from tensorop.provision import baseline, libc, nvcc, objdump, prewarm, qemu
+from tensorop.provision import baseline, libc, mca, nvcc, objdump, prewarm, qemu
 
 
 def main(arguments: list[str]) -> None:
@@ -28,6 +29,7 @@ def main(arguments: list[str]) -> None:
         "qemu": lambda: qemu.qemu(arch),
         "sysroot": lambda: qemu.sysroot(arch),
         "emulator": lambda: sys.stdout.write(";".join(qemu.emulator(arch)) + "\n"),
+        "mca": mca.mca,
         "nvcc": nvcc.nvcc,
         "libc": lambda: libc.warm(arch),
     }

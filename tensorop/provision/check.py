@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, architecture, host_arch
-from tensorop.provision import baseline, cache, debian, libc, objdump, process, qemu, zig
+from tensorop.provision import baseline, cache, debian, libc, mca, objdump, process, qemu, zig
 from tensorop.specs import native
 
 Status = Literal["ok", "missing", "old"]
@@ -167,6 +167,7 @@ def _extras(arches: Iterable[str]) -> list[Piece]:
         _optional("pkg-config", "finds a product from other builds", "apt-get install pkg-config"),
         _optional("ssh", "runs candidates on a remote board", "apt-get install openssh-client"),
         _optional("nvcc", "compiles CUDA kernels", "pip install nvidia-cuda-nvcc"),
+        _mca(),
         _optional(
             "libblas-test", "netlib's BLAS testers", "apt-get install libblas-test libblas3", "/usr/lib/*/blas/xblat3s"
         ),
@@ -176,6 +177,13 @@ def _extras(arches: Iterable[str]) -> list[Piece]:
         others = (name for name in baseline.names(arch) if name.partition("@")[0] != "openblas")
         found += [_baseline(name, arch, "a further baseline", optional=True) for name in others]
     return found
+
+
+def _mca() -> Piece:
+    found = mca.found()
+    status: Status = "ok" if found else "missing"
+    purpose = "predicts the cycles of loops, for --author llm and judge on a clock"
+    return Piece(mca.NAME, purpose, status, path=str(found or ""), command=mca.HINT, optional=True)
 
 
 def _optional(name: str, purpose: str, command: str, pattern: str = "") -> Piece:

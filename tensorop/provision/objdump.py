@@ -33,27 +33,26 @@ _TOOLS = debian.Tools(
     hint=HINT,
     megabytes=55,
 )
-_NAMED = re.compile(rf"{NAME}(?:-(\d+))?")
 
 
 def version(binary: Path) -> int:
-    """The major version of an llvm-objdump; 0 if it does not run or is another program."""
+    """The major version of a program of LLVM; 0 if it does not run or is another program."""
     found = re.search(r"LLVM version (\d+)\.", process.output_of(binary, "--version"))
     return int(found[1]) if found else 0
 
 
-def system() -> Path | None:
-    """An llvm-objdump on the PATH that is new enough: `llvm-objdump`, else the newest `llvm-objdump-NN`."""
-    plain = shutil.which(NAME)
-    if plain is not None and version(Path(plain)) >= LEAST:
+def system(name: str = NAME, least: int = LEAST) -> Path | None:
+    """LLVM's program on the PATH that is new enough: `llvm-objdump`, else the newest `llvm-objdump-NN`."""
+    plain = shutil.which(name)
+    if plain is not None and version(Path(plain)) >= least:
         return Path(plain)
     numbered: dict[int, Path] = {}
     for folder in os.get_exec_path():
-        for file in sorted(Path(folder).glob(f"{NAME}-*")):
-            named = _NAMED.fullmatch(file.name)
-            if named and named[1] and int(named[1]) >= LEAST:
-                numbered.setdefault(int(named[1]), file)
-    return next((file for _, file in sorted(numbered.items(), reverse=True) if version(file) >= LEAST), None)
+        for file in sorted(Path(folder).glob(f"{name}-*")):
+            number = file.name.removeprefix(f"{name}-")
+            if number.isdecimal() and int(number) >= least:
+                numbered.setdefault(int(number), file)
+    return next((file for _, file in sorted(numbered.items(), reverse=True) if version(file) >= least), None)
 
 
 def cached() -> Path:

@@ -298,12 +298,12 @@ class Evaluator:
         return impossible or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
 
     def hot_loop(self, trial: Trial, prepared: Prepared) -> HotLoop | None:
-        """The loop of a micro-kernel that takes most of its time at the first VLEN; None if a clock measures.
+        """The loop of a micro-kernel that takes most of its time at the first VLEN; None if it is unknown.
 
-        trial: one that passed
+        On a clock nothing counts runs, so that it is the innermost loop, with a static analysis. trial: one that passed
         """
         if not self.target.deterministic:
-            return None
+            return hot_loop.analysed_loop(prepared.program, self.target.platform.arch, self.target.llvm_cpu)
         vlen, variant = self.target.vlens[0], trial.variant
         full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         problem = self.micro_problem(variant, vlen)

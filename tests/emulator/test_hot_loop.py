@@ -46,5 +46,3 @@ def test_the_hottest_loop_multiplies(tmp_path: Path) -> None:
     assert loop is not None
     assert loop.part > 0.5
     assert sum("fmla" in one.text for one in loop.instructions) >= int(trial.variant.point["nr"])
-    native = drawn_kernels.evaluator("native", tmp_path)
-    assert native.hot_loop(trial, built) is None

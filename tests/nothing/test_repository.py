@@ -137,6 +137,7 @@ def test_one_function_starts_processes_with_a_strangers_code() -> None:
     assert {path for path in starters if not path.startswith("tensorop/build/")} == {
         "tensorop/author/llm/reading.py",  # a program of ours, limited before it is sent a byte
         "tensorop/cuda/compile.py",  # nvcc, a tool
+        "tensorop/measure/loop_analysis.py",  # llvm-mca, a tool
         "tensorop/runners/confined.py",
         "tensorop/runners/session.py",  # its types
         "tensorop/runners/ssh.py",  # the board's own shell

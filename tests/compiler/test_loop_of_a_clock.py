@@ -1,0 +1,130 @@
+"""The innermost loop of a kernel that a clock measures, and what llvm-mca predicts for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tensorop.build.disassembly import Instruction
+from tensorop.measure import loop_analysis
+from tensorop.model.architecture import architecture, host_arch
+from tensorop.model.hot_loop import HotLoop
+from tensorop.model.trial import Trial
+from tensorop.provision import mca
+from tensorop.specs import platforms
+from tensorop.target import Target
+from tensorop.trial.evaluator import Evaluator, Prepared
+from tests.nothing.test_revising import FIRST, Model, model, started
+from tests.support import drawn_kernels
+
+_ = model  # the fixture
+pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="compiles for AVX2")
+HAS_MCA = pytest.mark.skipif(mca.found() is None, reason="no llvm-mca: python -m tensorop.provision mca")
+ARM = (("ldr", "q0, [x1], #16"), ("fmla", "v1.4s, v0.4s, v2.s[0]"), ("subs", "x0, x0, #1"))
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path) -> Evaluator:
+    return drawn_kernels.evaluator("avx2", tmp_path)
+
+
+def tile(one: Trial) -> int:
+    return int(one.variant.point["mr_vectors"]) * int(one.variant.point["nr"])
+
+
+def trial(evaluate: Evaluator) -> Trial:
+    """The largest tile that registers hold, of those drawn."""
+    found = [one for one in drawn_kernels.drawn(evaluate, 40, seed=5) if one.variant.template.name == "outer"]
+    return max((one for one in found if one.variant.point["mr_vectors"] == 2 and tile(one) <= 12), key=tile)
+
+
+def loop_of(evaluate: Evaluator, one: Trial) -> HotLoop:
+    built = evaluate.prepare(one)
+    assert isinstance(built, Prepared)
+    loop = evaluate.hot_loop(one, built)
+    assert loop is not None
+    return loop
+
+
+def set_cpu(evaluate: Evaluator, cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(evaluate.target), "llvm_cpu", cpu)
+
+
+def fmas(loop: HotLoop) -> int:
+    return sum(count for name, count in loop.mix.items() if name.startswith("vfmadd"))
+
+
+def test_the_innermost_loop_has_the_tiles_multiply_adds(evaluate: Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mca, "found", lambda: None)
+    loop = loop_of(evaluate, one := trial(evaluate))
+    assert fmas(loop) >= tile(one) >= 6
+    assert fmas(loop) % tile(one) == 0
+    assert loop.on_stack == 0
+    assert (loop.runs, loop.analysis) == (0, None)
+    assert loop.unanalysed == "llvm-mca 18 or newer is not installed"
+
+
+@HAS_MCA
+@pytest.mark.parametrize("cpu", ["znver4", "sapphirerapids", "haswell"])
+def test_a_loop_of_multiply_adds_is_bound_by_their_two_ports(
+    evaluate: Evaluator, cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_cpu(evaluate, cpu, monkeypatch)
+    loop = loop_of(evaluate, trial(evaluate))
+    found = loop.analysis
+    assert found is not None, loop.unanalysed
+    assert fmas(loop) / 2 <= found.busiest * 1.01 < 1.25 * fmas(loop) / 2
+    assert found.cycles >= found.busiest * 0.99
+    assert found.once >= 4 + 4  # a load and a multiply-add
+    assert all(sum(one.ports.values()) >= 1 for one in loop.instructions if one.text.startswith("vfmadd"))
+    assert set(found.waits) == {"resource pressure", "register dependencies", "memory dependencies"}
+    assert cpu in found.by
+
+
+@HAS_MCA
+@pytest.mark.parametrize(
+    ("cpu", "reason"),
+    [("", "LLVM has no model of this core"), ("x86-64-v4", "(x86-64-v4)"), ("k6-4", "LLVM does not know this core")],
+)
+def test_a_core_without_a_model_has_a_reason(
+    evaluate: Evaluator, cpu: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_cpu(evaluate, cpu, monkeypatch)
+    loop = loop_of(evaluate, trial(evaluate))
+    assert loop.analysis is None
+    assert reason in loop.unanalysed
+
+
+@HAS_MCA
+def test_a_chain_from_one_iteration_to_the_next_bounds_a_loop_of_arm() -> None:
+    code = [Instruction(4 * number, *line) for number, line in enumerate(ARM)]
+    code.append(Instruction(12, "b.ne", "0x0 <kernel>", target=0))
+    found = loop_analysis.analysed(code, architecture("aarch64"), "neoverse-n1")
+    assert not isinstance(found, str), found
+    analysis, each = found
+    assert len(each) == len(code)
+    assert analysis.cycles > 1.9 > analysis.busiest  # the sum waits for itself
+    assert analysis.waits["register dependencies"] > analysis.waits["memory dependencies"]
+
+
+def test_what_llvm_calls_a_core(evaluate: Evaluator) -> None:
+    of = {name: replace(evaluate.target, platform=platforms.load(name)) for name in ("cortex-a72", "rvv", "avx512")}
+    assert {name: Target.llvm_cpu.fget(target) for name, target in of.items()} == {  # type: ignore[attr-defined]
+        "cortex-a72": "cortex-a72", "rvv": "", "avx512": "x86-64-v4",
+    }  # fmt: skip
+
+
+@HAS_MCA
+def test_a_question_shows_the_loop_and_the_share_of_the_peak(model: Model, tmp_path: Path) -> None:
+    slow = FIRST.replace("nr: [3]", "nr: [1]")  # far from the peak, so that there is a further question
+    model.answers = (f"```\n{slow}```\n", f"```\n{FIRST}```\n")
+    options = ("--platform", "native", "--trials", "24", "--withhold", "lanes,outer")
+    text, _ = started(tmp_path, *options, "--author", "llm", "--author-calls", "2").communicate(timeout=600)
+    assert len(model.asked) == 2, text
+    better = model.asked[1]
+    assert "% of the core's peak" in better
+    loop = better.split("This is its innermost loop")[1]
+    assert "mul" in loop or "fma" in loop
+    assert "one iteration of many takes" in loop or "There is no static analysis of this loop: LLVM" in loop
