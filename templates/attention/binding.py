@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.provision import baseline
 from tensorop.specs import pymodule
 
 _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, the function
@@ -74,7 +75,7 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         ValueError for sizes or arrays that do not fit.
 
         `attention.torch()` is a function for tensors of PyTorch, with the arguments of torch's
-        scaled_dot_product_attention. It raises UsageError without PyTorch.
+        scaled_dot_product_attention. It raises MissingTool without PyTorch.
         """
         if not isinstance(layout, str) or layout not in _LAYOUTS:
             raise ValueError(f"layout is 'bshd' or 'bhsd', not {layout!r:.80}")
@@ -123,7 +124,8 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
 
 @cache
 def _torch_op() -> ModuleType:
-    """torch_op.py, which needs PyTorch."""
+    """torch_op.py. Raises MissingTool without PyTorch."""
+    baseline.TORCH.bring()
     return pymodule.load(Path(__file__).with_name("torch_op.py"), "_tensorop_attention_torch")
 
 

@@ -54,7 +54,6 @@ _MKL_FILES = (
     "libmkl_rt.so.3", "libmkl_core.so.3", "libmkl_intel_lp64.so.3", "libmkl_gnu_thread.so.3",
     "libmkl_sequential.so.3", "libmkl_def.so.3", "libmkl_avx2.so.3", "libmkl_avx512.so.3", "libmkl_avx10.so.3",
 )  # fmt: skip
-_TORCH = Version("2.8")  # the first one with aoti_torch_call_dispatcher
 # LIBXSMM_MAX_MNK of its libxsmm_config.h: it generates code for products of at most 64x64x64.
 _XSMM_MOST = 2.0 * 262144
 
@@ -93,6 +92,9 @@ class InstalledPackage:
             found = f"version {self.version}, older than {self.least}" if self.version else "not installed"
             raise errors.MissingTool(f"{self.what} is {found} in the Python that runs tensorop", hint=self.command)
         return self.folder
+
+
+TORCH = InstalledPackage("torch", Version("2.8"))  # the first one with aoti_torch_call_dispatcher
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,7 @@ def _mkl(arch: str, threads: int) -> PeerLibrary:
 
 
 def _torch(arch: str, threads: int) -> PeerLibrary:
-    entry = InstalledPackage("torch", _TORCH)
-    return PeerLibrary("torch", entry.version, arch, entry, "lib/libtorch_cpu.so", kind="torch", folders=("lib",))
+    return PeerLibrary("torch", TORCH.version, arch, TORCH, "lib/libtorch_cpu.so", kind="torch", folders=("lib",))
 
 
 def _blis(arch: str, threads: int) -> PeerLibrary:

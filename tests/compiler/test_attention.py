@@ -12,6 +12,7 @@ import pytest
 
 from tensorop import api
 from tensorop.backends import reach
+from tensorop.errors import MissingTool
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 from tensorop.verify.controls import ControlRun, controls
@@ -131,6 +132,13 @@ def test_threads_give_the_same(made: Path, threads: int) -> None:
             o, lse = library.attention(q, k, v, causal=True, align="start" if start else "end", lse=True)
             np.testing.assert_allclose(o, want, rtol=1e-4, atol=1e-5)
             np.testing.assert_allclose(lse, sums, rtol=1e-5, atol=1e-5)
+
+
+def test_without_pytorch_its_package_is_named(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attention = api.load(made).attention
+    monkeypatch.setattr("sys.path", [])
+    with pytest.raises(MissingTool, match="torch is not installed in the Python that runs tensorop"):
+        attention.torch()
 
 
 def test_python_refuses_what_cannot_be(made: Path) -> None:
