@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from tensorop.author import offline, parse
@@ -35,7 +35,7 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Outcome, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.provision import mca
 from tensorop.render.texts import Texts
@@ -103,9 +103,9 @@ class JobAuthor:
             yield Note(f"no template of --author {job.author} passed; the run uses the shipped templates")
         return (*shipped, *accepted)
 
-    def judge(self, template: KernelTemplate) -> Outcome:
-        """Tries a new template at a few points of its space, by the code of trials, for the job's first dtype."""
-        dtype = self.job.dtypes[0]
+    def judge(self, template: KernelTemplate, dtype: str = "") -> Outcome:
+        """Tries a new template at a few points of its space, by the code of trials. dtype: by default the first"""
+        dtype = dtype or self.job.dtypes[0]
         space = judging.legal(self.operator, self.target.platform, template, dtype)
         if isinstance(space, Outcome):
             return space
@@ -169,18 +169,32 @@ def recorded_seed(job: Job) -> Seed | None:
 
 def reviser(author: JobAuthor, journal: Journal, remarks: Remarks) -> Revise | None:
     """A function that adds templates during a search, from the results of trials; None if the author does not."""
-    job, target = author.job, author.target
-    if job.author == offline.AUTHOR:
+    if author.job.author == offline.AUTHOR:
         return None
     try:
         model = author.model
     except UsageError:  # a resumed run needs no endpoint for what it has
         return None
-    dtype = job.dtypes[0]
+    searches: dict[str, Reviser] = {}
+
+    def revise(dtype: str, ended: Sequence[Finished], spent: float) -> Sequence[KernelTemplate]:
+        if dtype not in searches:
+            searches[dtype] = _reviser(author, model, journal, remarks, dtype)
+        return searches[dtype](ended, spent)
+
+    return revise
+
+
+def _reviser(author: JobAuthor, model: LlmAuthor, journal: Journal, remarks: Remarks, dtype: str) -> Reviser:
+    """The reviser of one dtype; each has the same part of the questions."""
+    job, target, place = author.job, author.target, author.job.dtypes.index(dtype)
     bound = Roof(target).bound(dtype, target.vlens)
     standing = Standings(job, author.operator, target, author.seed, author.work, author.texts, dtype, bound)
-    questions = len(author.recording.requests) if author.recording.replays else job.author_calls - author.before
-    plan = AskingPlan(dtype, bound, author.before, questions)
+    whole, parts = job.author_calls - author.before, len(job.dtypes)
+    questions = whole * (place + 1) // parts - whole * place // parts
+    if author.recording.replays:
+        questions = len(author.recording.requests)
+    plan = AskingPlan(dtype, place == 0, bound, author.before, questions)
 
     def note(answer: Round) -> None:
         _note(journal, answer)
@@ -190,10 +204,8 @@ def reviser(author: JobAuthor, journal: Journal, remarks: Remarks) -> Revise | N
         _note_once(journal, _QUESTION, {"number": number, "trials": trials})
 
     asked = ManualTransport(author.work / "llm") if job.author == "manual" else None
-    known = _noted(journal)
-    return Reviser(
-        model, author.recording, author.judge, standing, plan, known, note, note_question, remarks, manual=asked
-    )
+    judge, known = partial(author.judge, dtype=dtype), _noted(journal)
+    return Reviser(model, author.recording, judge, standing, plan, known, note, note_question, remarks, manual=asked)
 
 
 def described(answer: Round) -> str:

@@ -35,6 +35,7 @@ class AskingPlan:
     """What is known of a search before its first question."""
 
     dtype: str
+    first: bool  # whether it is the job's first dtype
     bound: float | None  # no kernel costs less; None if unknown
     before: int  # templates that were asked for before the search
     questions: int  # during the search
@@ -52,7 +53,7 @@ class _Question:
 
 @dataclass
 class Reviser:
-    """A source of templates during a search of one dtype: `search.arms.Revise`."""
+    """A source of templates during the search of one dtype."""
 
     author: LlmAuthor
     recording: RecordedTransport
@@ -73,9 +74,8 @@ class Reviser:
     def __post_init__(self) -> None:
         self._number, self._left = self.plan.before, self.plan.questions
 
-    def __call__(self, dtype: str, ended: Sequence[Finished], spent: float) -> Sequence[KernelTemplate]:
-        if dtype != self.plan.dtype:
-            return ()
+    def __call__(self, ended: Sequence[Finished], spent: float) -> Sequence[KernelTemplate]:
+        """As `search.arms.Revise`."""
         while (question := self._question or self._next(ended, spent)) is not None:
             self._question = question
             if question.ready is None:
@@ -106,7 +106,8 @@ class Reviser:
 
     def _next(self, ended: Sequence[Finished], spent: float) -> _Question | None:
         """The next question if it is due; it is on its way."""
-        recorded = self.recording.next_question(self.author.seed + self._number)
+        of = (self.plan.dtype, "") if self.plan.first else (self.plan.dtype,)
+        recorded = self.recording.next_question(self.author.seed + self._number, of)
         if self._left <= 0 or (recorded is None and (self.recording.replays or self._ends(ended))):
             self._left = 0
             return None
@@ -123,11 +124,13 @@ class Reviser:
         best = _best([one for one in ended[:trials] if one.trial.variant.template.author not in offline.AUTHORS])
         if recorded is not None:
             request = recorded
-        elif best is None and self.author.has_passed and spent < 1:  # its first trials are due
+        elif best is None and (not self.plan.first or (self.author.has_passed and spent < 1)):  # its trials are due
             return None
         else:
             messages = self.author.asking(self.standing(ended, best) if best is not None else None)
-            request = self.author.request(messages, self._number + 1, trials)
+            last = max((one.seed - self.author.seed for one in self.recording.requests), default=0)
+            number = max(last, self._number) + 1  # other dtypes have numbers too
+            request = self.author.request(messages, number, trials, self.plan.dtype)
         self._number, self._left = request.seed - self.author.seed, self._left - 1
         self.note_question(self._number, trials)
         return self._asked(request, best.trial.variant.template if best is not None else None, (asked + 2) * part)
@@ -172,7 +175,7 @@ class Reviser:
         if answer.final:
             self._left = 0
         again = self.author.repairing(answer, outcome)
-        request = self.author.request(again or (), question.number, question.request.trials)
+        request = self.author.request(again or (), question.number, question.request.trials, question.request.dtype)
         may_ask = not (self.recording.replays or self.author.exhausted)
         if again is not None and (may_ask or self.recording.knows(request)):
             return self._asked(self.recording.same(request), question.current, question.until)

@@ -43,7 +43,7 @@ class Model:
 
     def __init__(self, server: HTTPServer) -> None:
         self.asked: list[str] = []
-        self.answers = ANSWERS
+        self.answers: tuple[str, ...] = ANSWERS
         self.before: Callable[[int], None] = lambda number: None  # called with the number of a question, from 1
         server.expect_request("/v1/chat/completions").respond_with_handler(self._answer)
 
@@ -144,6 +144,25 @@ def test_a_resumed_run_knows_what_failed_before_the_search(model: Model, tmp_pat
     assert failures.count("expected a head between two lines") == 2
     assert "llm-4: rejected: refused: this template was answered before" not in text
     assert "answered before, word for word" in text
+
+
+def test_each_dtype_is_asked_about_and_replayed(model: Model, tmp_path: Path) -> None:
+    whole = (HEAD.format(what=f"{nr} columns").replace("nr: [3]", f"nr: [{nr}]") + GOOD for nr in (3, 4, 5, 6, 7))
+    model.answers = tuple(f"```\n{text}```\n" for text in whole)
+    job = (*TRIALS, "--dtype", "f32,f64")
+    text, _ = started(tmp_path / "out", *job, *LLM).communicate(timeout=240)
+    assert ["for f64; less is better" in asked for asked in model.asked] == [False] * 3 + [True] * 2, text
+    history = journal.read(tmp_path / "out")
+    groups = GROUP, (Stage.MICRO, "f64", 0)
+    assert [[template.name for template, _ in history.joined(group)] for group in groups] == [
+        ["llm-2", "llm-3"], ["llm-4", "llm-5"],
+    ]  # fmt: skip
+    tried_f64 = {end.trial.variant.template.name for end in history.ended(groups[1])}
+    assert {"llm-1", "llm-2", "llm-3", "llm-4", "llm-5"} <= tried_f64
+    again = tmp_path / "again"
+    text, _ = started(again, *job, "--author", "replay", "--transcript", str(tmp_path / "out")).communicate(timeout=240)
+    assert len(model.asked) == 5
+    assert tried(journal.read(again)) == tried(history), text
 
 
 def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model, tmp_path: Path) -> None:

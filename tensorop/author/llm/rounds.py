@@ -110,9 +110,9 @@ class LlmAuthor:
             return None
         return prompt.repair(self.brief, answer.request.messages, answer.text, repeatable(outcome))
 
-    def request(self, messages: tuple[Message, ...], number: int, trials: int = 0) -> Request:
-        """The request for a template or its repair. trials: of the search that are done"""
-        return Request(self.model, messages, seed=self.seed + number, trials=trials)
+    def request(self, messages: tuple[Message, ...], number: int, trials: int = 0, dtype: str = "") -> Request:
+        """The request for a template or its repair. trials, dtype: as in Request"""
+        return Request(self.model, messages, seed=self.seed + number, trials=trials, dtype=dtype)
 
     def ask(self, request: Request, current: str = "") -> Answer:
         """An answer, however it failed. current: the text that its edits are of"""

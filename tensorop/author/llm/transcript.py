@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -200,10 +200,13 @@ class RecordedTransport:
         """The call in flight at the request's place, with its own words; the request if there is none."""
         return next((one for one in self.in_flight if one.place == request.place), request)
 
-    def next_question(self, seed: int) -> Request | None:
-        """The first question of the next template after this seed that was answered or in flight; None if none was."""
+    def next_question(self, seed: int, dtypes: Collection[str]) -> Request | None:
+        """The first question of the next template after this seed that was answered or in flight; None if none was.
+
+        dtypes: as in Request
+        """
         usable = [one for one in self._calls if not one.failed and not (one.answer is None and self.replays)]
-        later = [one.request for one in usable if one.request.seed > seed]
+        later = [one.request for one in usable if one.request.seed > seed and one.request.dtype in dtypes]
         return min((one for one in later if not one.place.repair), key=lambda one: one.seed, default=None)
 
     def joined_after(self, seed: int) -> int | None:
@@ -331,8 +334,12 @@ def _head_of(path: Path, record: dict[str, Any]) -> TranscriptHead:
 def _request(record: dict[str, Any]) -> Request:
     """A recorded request. Raises KeyError, ValueError or TypeError for a record that is none."""
     messages = tuple(Message(**message) for message in record["messages"])
-    request = Request(record["model"], messages, seed=record["seed"], trials=record.get("trials", 0))
-    if not isinstance(request.model, str) or not type(request.seed) is type(request.trials) is int:
+    more = {"trials": record.get("trials", 0), "dtype": record.get("dtype", "")}
+    request = Request(record["model"], messages, seed=record["seed"], **more)
+    if (
+        not (isinstance(request.model, str) and isinstance(request.dtype, str))
+        or not type(request.seed) is type(request.trials) is int
+    ):
         raise ValueError(f"request is of {request.place!s:.60}")
     return request
 
