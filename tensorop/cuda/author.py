@@ -133,6 +133,8 @@ class FamilyAuthor:
         if remark := self.confine():
             yield Note(remark)
         self.model = model.model
+        if model.recording is not None and not model.recording.replays:
+            model.recording.begin(replace(model.recording.head, model=model.model, seed=job.seed, before=TEMPLATES))
         sources = {"llm": "asking the language model", "manual": "taking answers from work/llm/replies"}
         source = sources.get(job.author, "reading recorded answers")
         yield Phase("author", f"{source} for up to {TEMPLATES} kernel families")

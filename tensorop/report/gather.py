@@ -110,6 +110,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
         found = [part("bound", partial(bounded, one), one) for one in found]
         for one in loaded_operators if manifest else ():
             dtypes = _mapping(_mapping(held.get(one.name)).get("dtypes"))
+            if dtypes and not any("tree" in of or "by_vlen" in of for of in dtypes.values()):
+                continue  # a GPU's library chooses by its cost model
             maps += part("maps", partial(dispatch_map.maps, one, dtypes), [])
             chosen += part("choices", partial(choices.choices, one, dtypes, history), [])
         if bench:
@@ -126,7 +128,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
     return Report(
         run=searches.run(history, ended),
         product={k: v for k, v in (manifest or {}).items() if k not in ("files", "results")} or None,
-        kits=[kit for of in held.values() for kit in _mapping(of.get("facts")).get("measured", [])],
+        kits=[kit for of in held.values() for kit in _list(_mapping(of.get("facts")).get("measured"))],
         bench=bench,
         threads=_comparisons(folder / threads.KEPT),
         searches=found,
@@ -150,6 +152,10 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _manifest(path: Path) -> dict[str, Any] | None:
     try:
         found = jsontext.loads(files.read(path, files.JSON))
@@ -166,10 +172,10 @@ def _comparisons(path: Path) -> tuple[Bench, ...]:
 
 
 def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, object]) -> History:
-    """The run's history; an empty one for a product of several operators, since no run made it."""
+    """The run's history; an empty one for a product of several operators or for a GPU, which no search made."""
     if manifest is None or journal.journal_path(folder).exists():
         return journal.read(folder)
-    if len(held) < 2:
+    if len(held) < 2 and not rounds.has_rounds(folder):
         raise UsageError(
             f"{folder} has no journal of a search, so there is nothing to report",
             hint=f"run `{paths.command('inspect', folder)}` to see how the library was made",

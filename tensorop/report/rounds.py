@@ -36,9 +36,14 @@ class Rounds:
     rounds: Sequence[AuthorRound]
 
 
+def has_rounds(folder: Path) -> bool:
+    """Whether a run asked a language model."""
+    return any((folder / transcript.OF_RUN).glob("[0-9]*.json"))
+
+
 def rounds(folder: Path, uses: Sequence[TemplateUse], chosen: Sequence[Choices]) -> Rounds | None:
     """The rounds of a run; None if it has no transcript. Raises JobError for a damaged one."""
-    if not any((folder / transcript.OF_RUN).glob("[0-9]*.json")):
+    if not has_rounds(folder):
         return None
     account = accounting.account(folder)
     costs = {use.name: use.best for use in uses}

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 from tensorop import pipeline
 from tensorop.author import offline, parse
-from tensorop.commands import opened
+from tensorop.commands import opened, report
 from tensorop.cuda import attached, author, counted
 from tensorop.cuda import backend as cuda
 from tensorop.cuda.choose import Candidate
@@ -29,6 +33,7 @@ from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 from tests.compiler.test_device_nvcc import _lacks_nvcc
 from tests.compiler.test_llm_author import model
+from tests.support.commands import Watched, tensorop
 from tests.support.families import (
     GOOD,
     HEAD,
@@ -96,6 +101,57 @@ def test_a_right_family_is_in_the_library_and_the_others_are_refused_with_a_reas
         here.verify(opened.open_product(again[-1].out))
     assert len(asked) == 4
     assert json.loads(manifest) == json.loads((again[-1].out / "share/tensorop/manifest.json").read_text())
+
+
+def test_a_replay_makes_the_same_library_and_the_report_shows_the_rounds(
+    model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(author, "POINTS", 1)
+    monkeypatch.setattr(author, "TEMPLATES", 2)
+    asked = model(answer("good", GOOD), answer("out", OUT_OF_BOUNDS), answer("out again", OUT_OF_BOUNDS + "\n"))
+    out, again = (tmp_path / name for name in ("out", "again"))
+    list(pipeline.run(job(out)))
+    events = list(pipeline.run(job(again, author="replay", transcript=out)))
+    assert isinstance(events[-1], Done)
+    assert len(asked) == 3
+    manifests = [json.loads((folder / "share/tensorop/manifest.json").read_text()) for folder in (out, again)]
+    assert manifests[0] == manifests[1]
+    record, page = report.report(out)
+    assert record.author is not None
+    calls = [(one.call.question, one.call.template, one.call.failed_at) for one in record.author.rounds]
+    assert calls == [(1, "llm-1", ""), (2, "llm-2", "gates"), (2, "llm-2", "gates")]
+    assert set(record.absent) == {"bench"}
+    assert "llm-1 accepted" in page.read_text()
+
+
+def test_ctrl_c_while_the_model_is_asked_leaves_no_library_and_the_same_command_goes_on(
+    httpserver: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pressed = threading.Event()
+    message = {"role": "assistant", "content": answer("good", GOOD)}
+    body = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+
+    def late(request: Request) -> Response:
+        pressed.wait(60)
+        return Response(body, 200, None, "application/json")
+
+    httpserver.expect_request("/v1/chat/completions").respond_with_handler(late)
+    monkeypatch.setenv("OPENAI_BASE_URL", httpserver.url_for("/v1"))
+    monkeypatch.setenv("TENSOROP_LLM_MODEL", "m")
+    words = ("gemm", "--platform", "cuda-wmma", "--dtype", "bf16", "--shapes", "64x64x4096", "--trials", "8")
+    run = Watched(*words, "--author", "llm", "--author-calls", "1", "--out", "out", cwd=tmp_path)
+    run.until("asking the language model")
+    time.sleep(1.0)
+    run.press()
+    run.until(lambda: "there will be no library" in run.told or run.child.poll() is not None, 10)
+    pressed.set()
+    ended = run.finish(60)
+    assert ended.status == 130, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "out" / "lib").exists()
+    again = tensorop(*words, "--author", "llm", "--author-calls", "1", "--out", "out", cwd=tmp_path)
+    assert again.status == 0, again.stderr
+    assert "llm-1: accepted" in again.stderr
 
 
 def candidate(body: str, dtype: str = "f16") -> Candidate:

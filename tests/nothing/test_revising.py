@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,7 +45,7 @@ class Model:
     def __init__(self, server: HTTPServer) -> None:
         self.asked: list[str] = []
         self.answers: tuple[str, ...] = ANSWERS
-        self.before: Callable[[int], None] = lambda number: None  # called with the number of a question, from 1
+        self.before: Callable[[int], object] = lambda number: None  # called with the number of a question, from 1
         server.expect_request("/v1/chat/completions").respond_with_handler(self._answer)
 
     def _answer(self, request: Request) -> Response:
@@ -173,6 +174,26 @@ def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model,
     history = journal.read(tmp_path)
     assert noted(history) == WHOLE, text
     assert history.spent(GROUP) < 5.0
+
+
+def test_ctrl_c_does_not_wait_for_the_model(model: Model, tmp_path: Path) -> None:
+    pressed = threading.Event()
+    model.before = lambda number: pressed.wait(60 * (number == 2))
+    run = started(tmp_path, *TRIALS, *LLM)
+    while len(model.asked) < 2:
+        assert run.poll() is None
+        time.sleep(0.05)
+    time.sleep(1.0)
+    run.send_signal(signal.SIGINT)
+    text, _ = run.communicate(timeout=30)
+    pressed.set()
+    assert "stopping the search" in text
+    assert run.returncode == 130, text  # simulated costs make no library
+    assert "Traceback" not in text
+    model.asked.pop()
+    model.before = lambda number: None
+    text, _ = started(tmp_path, *TRIALS, *LLM).communicate(timeout=120)
+    assert noted(journal.read(tmp_path))[:2] == WHOLE[:2], text
 
 
 def answer(folder: Path, number: int, text: str) -> None:
