@@ -1,7 +1,7 @@
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
 # make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
 # make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
-# make test-torch      the tests in tests/torch/ with PyTorch, in .venv-torch/; PyTorch takes 6 GB of disk
+# make test-torch      the tests in tests/pytorch/ with PyTorch, in .venv-torch/; PyTorch takes 6 GB of disk
 # make results         docs/results/, plots and README's rows again, from the records in benchmarks/results/
 # make lint            ruff (rules and format), mypy, import contracts, clang-format
 # make reference       write the pages of docs/reference/ that the code decides
@@ -40,7 +40,7 @@ test-torch:
 	+$(MAKE) with-torch VENV=.venv-torch
 
 with-torch: $(VENV)/.installed-torch
-	$(BIN)/python -m pytest tests/torch $(ARGS)
+	$(BIN)/python -m pytest tests/pytorch $(ARGS)
 
 results: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.render
