@@ -141,11 +141,10 @@ class Attention(Contract):
         rows, most = s * problem.sizes["h"] // problem.sizes["g"], int(point["mr_vectors"]) * lanes
         block = min(max(1, -(-rows // lanes)) * lanes, int(point["panels"]) * most)
         packed = _rounded(2 * t * d) + 64 if point["pack_b"] else 0
-        keys = min(t, int(point["keys"]))
-        row = _rounded(int(point["keys"]) + 64)
-        if 2 * rows <= lanes:
-            return row + 2 * _rounded(rows) + 2 * _rounded(rows * d) + 64
-        return row + 2 * _rounded(block * d) + 2 * _rounded(block) + _rounded(keys * most) + packed + 64
+        keys, few = min(t, int(point["keys"])), min(rows, lanes // 2)
+        of_few = few * _rounded(keys + lanes) + 2 * _rounded(few) + 2 * _rounded(few * d)
+        of_block = 2 * _rounded(block * d) + 2 * _rounded(block) + _rounded(keys * most) + packed
+        return (of_few if 2 * rows <= lanes else max(of_few, of_block)) + 64
 
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         """Rows and keys around the tile, every mask, layout and grouping, both ends against a guard page."""
