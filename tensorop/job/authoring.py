@@ -120,7 +120,8 @@ class JobAuthor:
 
     def _analyser(self) -> str:
         """Fetches the program that analyses loops on a clock; the reason if it is absent."""
-        if self.target.deterministic or self.target.simulated or self.job.author == "replay":
+        target = self.target
+        if target.deterministic or target.simulated or not target.llvm_cpu or self.job.author == "replay":
             return ""
         try:
             mca.mca(offline=self.job.offline or None)

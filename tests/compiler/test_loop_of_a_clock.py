@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from tensorop.build.disassembly import Instruction
+from tensorop.errors import MissingTool
+from tensorop.job import authoring
 from tensorop.measure import loop_analysis
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.hot_loop import HotLoop
+from tensorop.model.job import Job
 from tensorop.model.trial import Trial
+from tensorop.model.verdict import Seed
 from tensorop.provision import mca
 from tensorop.specs import platforms
 from tensorop.target import Target
@@ -107,6 +111,23 @@ def test_a_chain_from_one_iteration_to_the_next_bounds_a_loop_of_arm() -> None:
     assert len(each) == len(code)
     assert analysis.cycles > 1.9 > analysis.busiest  # the sum waits for itself
     assert analysis.waits["register dependencies"] > analysis.waits["memory dependencies"]
+
+
+def test_a_job_says_why_its_questions_have_no_analysis(
+    evaluate: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*, offline: bool | None) -> Path:
+        raise MissingTool("LLVM 19 is not in the cache", hint=mca.HINT)
+
+    monkeypatch.setattr(mca, "mca", absent)
+    author = authoring.JobAuthor(
+        Job("gemm", "avx2", author="llm"), evaluate.operator, evaluate.target, Seed.draw(), tmp_path
+    )
+    assert (
+        author._analyser() == "questions to the model have no static analysis of its loop: LLVM 19 is not in the cache"
+    )
+    set_cpu(evaluate, "", monkeypatch)
+    assert author._analyser() == ""  # nothing is fetched for a core without a model
 
 
 def test_what_llvm_calls_a_core(evaluate: Evaluator) -> None:
