@@ -30,7 +30,7 @@ C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v 
 gemm: $(VENV)/.installed $(VENV)/.emulator
 	$(BIN)/tensorop gemm --platform rvv $(ARGS)
 
-test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc
+test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc $(VENV)/.mca
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-latest:
@@ -118,7 +118,7 @@ endif
 	$(BIN)/python -m tensorop.provision qemu aarch64
 	@touch $@
 
-# 102 MB; where it cannot be had, tests that need it are skipped.
-$(VENV)/.nvcc: | $(VENV)/.installed $(VENV)/.test-packages
-	$(BIN)/python -m tensorop.provision nvcc || true
+# 102 and 60 MB; where one cannot be had, tests that need it are skipped.
+$(VENV)/.nvcc $(VENV)/.mca: $(VENV)/.%: | $(VENV)/.installed $(VENV)/.test-packages
+	$(BIN)/python -m tensorop.provision $* || true
 	@touch $@

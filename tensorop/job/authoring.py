@@ -27,7 +27,7 @@ from tensorop.author.llm.prompt import repeatable
 from tensorop.author.llm.rounds import LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.commands import prompt
-from tensorop.errors import JobError, MissingTool, TensoropError, UsageError, unknown_name
+from tensorop.errors import JobError, TensoropError, UsageError, unknown_name
 from tensorop.events import Event, Note, Phase
 from tensorop.job.revising import AskingPlan, Reviser
 from tensorop.job.standing import Standings
@@ -125,7 +125,7 @@ class JobAuthor:
             return ""
         try:
             mca.mca(offline=self.job.offline or None)
-        except MissingTool as error:
+        except JobError as error:  # also of a cache that cannot be written
             return f"questions to the model have no static analysis of its loop: {error.message}"
         return ""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from itertools import product as every
 from pathlib import Path
 
@@ -139,6 +141,40 @@ def test_without_pytorch_its_package_is_named(made: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.path", [])
     with pytest.raises(MissingTool, match="torch is not installed in the Python that runs tensorop"):
         attention.torch()
+
+
+def test_memory_that_cannot_be_had_costs_time_only(made: Path, tmp_path: Path) -> None:
+    """Heads lie in rows of 8 KB, so that keys are divided, and their parts need 140 KB."""
+    script = """
+import resource, sys
+import numpy as np
+import tensorop
+library = tensorop.load(sys.argv[1])
+library.threads = 1
+rng = np.random.default_rng(0)
+q, k = rng.standard_normal((1, 1, 32, 64), np.float32), rng.standard_normal((1, 8192, 32, 64), np.float32)
+want, got = np.empty_like(q), np.empty_like(q)
+library.attention(q[:, :, :1], k[:, :9, :1], k[:, :9, :1])  # all of Python's own memory
+used = int(open("/proc/self/statm").read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (used, -1))
+hog = []
+try:
+    while True:
+        hog.append(bytearray(1 << 16))
+except MemoryError:
+    pass
+library.attention(q, k, k, out=got)
+del hog
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+library.attention(q, k, k, out=want)
+np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+print(not np.array_equal(got, want))  # plain C served
+"""
+    words = [sys.executable, "-c", script, str(made)]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=120, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_python_refuses_what_cannot_be(made: Path) -> None:
