@@ -29,25 +29,31 @@ HAS_MCA = pytest.mark.skipif(mca.found() is None, reason="no llvm-mca: python -m
 ARM = (("ldr", "q0, [x1], #16"), ("fmla", "v1.4s, v0.4s, v2.s[0]"), ("subs", "x0, x0, #1"))
 
 
-@pytest.fixture
-def evaluate(tmp_path: Path) -> Evaluator:
-    return drawn_kernels.evaluator("avx2", tmp_path)
+@pytest.fixture(scope="module")
+def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Evaluator:
+    return drawn_kernels.evaluator("avx2", tmp_path_factory.mktemp("evaluator"))
 
 
 def tile(one: Trial) -> int:
     return int(one.variant.point["mr_vectors"]) * int(one.variant.point["nr"])
 
 
+@pytest.fixture(scope="module")
 def trial(evaluate: Evaluator) -> Trial:
     """The largest tile that registers hold, of those drawn."""
     found = [one for one in drawn_kernels.drawn(evaluate, 40, seed=5) if one.variant.template.name == "outer"]
     return max((one for one in found if one.variant.point["mr_vectors"] == 2 and tile(one) <= 12), key=tile)
 
 
-def loop_of(evaluate: Evaluator, one: Trial) -> HotLoop:
-    built = evaluate.prepare(one)
-    assert isinstance(built, Prepared)
-    loop = evaluate.hot_loop(one, built)
+@pytest.fixture(scope="module")
+def built(evaluate: Evaluator, trial: Trial) -> Prepared:
+    found = evaluate.prepare(trial)
+    assert isinstance(found, Prepared)
+    return found
+
+
+def loop_of(evaluate: Evaluator, trial: Trial, built: Prepared) -> HotLoop:
+    loop = evaluate.hot_loop(trial, built)
     assert loop is not None
     return loop
 
@@ -60,11 +66,13 @@ def fmas(loop: HotLoop) -> int:
     return sum(count for name, count in loop.mix.items() if name.startswith("vfmadd"))
 
 
-def test_the_innermost_loop_has_the_tiles_multiply_adds(evaluate: Evaluator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_innermost_loop_has_the_tiles_multiply_adds(
+    evaluate: Evaluator, trial: Trial, built: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mca, "found", lambda: None)
-    loop = loop_of(evaluate, one := trial(evaluate))
-    assert fmas(loop) >= tile(one) >= 6
-    assert fmas(loop) % tile(one) == 0
+    loop = loop_of(evaluate, trial, built)
+    assert fmas(loop) >= tile(trial) >= 6
+    assert fmas(loop) % tile(trial) == 0
     assert loop.on_stack == 0
     assert (loop.runs, loop.analysis) == (0, None)
     assert loop.unanalysed == "llvm-mca 18 or newer is not installed"
@@ -73,10 +81,10 @@ def test_the_innermost_loop_has_the_tiles_multiply_adds(evaluate: Evaluator, mon
 @HAS_MCA
 @pytest.mark.parametrize("cpu", ["znver4", "sapphirerapids", "haswell"])
 def test_a_loop_of_multiply_adds_is_bound_by_their_two_ports(
-    evaluate: Evaluator, cpu: str, monkeypatch: pytest.MonkeyPatch
+    evaluate: Evaluator, trial: Trial, built: Prepared, cpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_cpu(evaluate, cpu, monkeypatch)
-    loop = loop_of(evaluate, trial(evaluate))
+    loop = loop_of(evaluate, trial, built)
     found = loop.analysis
     assert found is not None, loop.unanalysed
     assert fmas(loop) / 2 <= found.busiest * 1.01 < 1.25 * fmas(loop) / 2
@@ -93,10 +101,10 @@ def test_a_loop_of_multiply_adds_is_bound_by_their_two_ports(
     [("", "LLVM has no model of this core"), ("x86-64-v4", "(x86-64-v4)"), ("k6-4", "LLVM does not know this core")],
 )
 def test_a_core_without_a_model_has_a_reason(
-    evaluate: Evaluator, cpu: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    evaluate: Evaluator, trial: Trial, built: Prepared, cpu: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_cpu(evaluate, cpu, monkeypatch)
-    loop = loop_of(evaluate, trial(evaluate))
+    loop = loop_of(evaluate, trial, built)
     assert loop.analysis is None
     assert reason in loop.unanalysed
 
@@ -141,7 +149,7 @@ def test_what_llvm_calls_a_core(evaluate: Evaluator) -> None:
 def test_a_question_shows_the_loop_and_the_share_of_the_peak(model: Model, tmp_path: Path) -> None:
     slow = FIRST.replace("nr: [3]", "nr: [1]")  # far from the peak, so that there is a further question
     model.answers = (f"```\n{slow}```\n", f"```\n{FIRST}```\n")
-    options = ("--platform", "native", "--trials", "24", "--withhold", "lanes,outer")
+    options = ("--platform", "native", "--trials", "10", "--withhold", "lanes,outer")
     text, _ = started(tmp_path, *options, "--author", "llm", "--author-calls", "2").communicate(timeout=600)
     assert len(model.asked) == 2, text
     better = model.asked[1]
