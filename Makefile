@@ -31,7 +31,7 @@ gemm: $(VENV)/.installed $(VENV)/.emulator
 	$(BIN)/tensorop gemm --platform rvv $(ARGS)
 
 test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc $(VENV)/.mca
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-latest:
 	+$(MAKE) test VENV=.venv-latest LATEST=1
