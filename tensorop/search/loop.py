@@ -238,7 +238,8 @@ class _Run:
                 yield self._learn(finished, replayed=True)
                 yield from self._heed_time(finished)
                 self._join()
-        unfinished = (begun.trial for begun in self.history.unfinished(self.group))
+        unfinished = [begun.trial for begun in self.history.unfinished(self.group)]
+        unfinished += self.history.set_back(self.group)  # the rest of their batch may have taught the tuner by now
         self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
 
     def _join(self, spent: float | None = None) -> Sequence[Arm]:

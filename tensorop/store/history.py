@@ -39,6 +39,7 @@ class History:
     _own: dict[str, KernelTemplate] = field(default_factory=dict)
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
+    _set_back: dict[tuple[str, int], Trial] = field(default_factory=dict)
     _spent: dict[Group, float] = field(default_factory=dict)
     _counted_s: float = 0.0  # up to here, time is assigned to a search or to none
 
@@ -70,6 +71,7 @@ class History:
                 trial = records.trial_of(record, {**self.templates, **self._own})
                 before = self._open.get((trial.key, trial.round))
                 self._open[trial.key, trial.round] = Started(trial, 1 + (before.attempts if before else 0))
+                self._set_back.pop((trial.key, trial.round), None)
                 self._count(trial, since)
             case "finished":
                 end = end_of(record)
@@ -83,7 +85,7 @@ class History:
                 if begun.attempts > 1:
                     self._open[end] = Started(begun.trial, begun.attempts - 1)
                 else:
-                    del self._open[end]
+                    self._set_back[end] = self._open.pop(end).trial
             case _:
                 raise ValueError(f"unknown event {event!r}")
 
@@ -101,6 +103,7 @@ class History:
 
         self._finished = {end: replace(done, trial=ours(done.trial)) for end, done in self._finished.items()}
         self._open = {end: replace(begun, trial=ours(begun.trial)) for end, begun in self._open.items()}
+        self._set_back = {end: ours(trial) for end, trial in self._set_back.items()}
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -124,6 +127,10 @@ class History:
     def unfinished(self, group: Group) -> list[Started]:
         """The open trials of one search, in order."""
         return [begun for begun in self._open.values() if group_of(begun.trial) == group]
+
+    def set_back(self, group: Group) -> list[Trial]:
+        """The trials of one search that were stopped from outside, in order; their attempts do not count."""
+        return [trial for trial in self._set_back.values() if group_of(trial) == group]
 
     def joined(self, group: Group) -> list[tuple[KernelTemplate, int]]:
         """The templates that joined a search late, in order, each with the number of trials ended by then."""

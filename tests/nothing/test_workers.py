@@ -162,8 +162,7 @@ def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
         scheduler = cluster.scheduler()
         cluster.worker()
 
-    # the last between two batches: what half a batch taught the tuner is known to a run that goes on
-    acts = {3: worker_dies, 7: scheduler_bounces, 12: scheduler_dies}
+    acts = {3: worker_dies, 7: scheduler_bounces, 11: scheduler_dies}
     said: list[str] = []
     ended: list[TrialEnded] = []
 
