@@ -210,7 +210,7 @@ class Target(ABC):
 
     @property
     def llvm_cpu(self) -> str:
-        """LLVM's name of the core that measures, as far as the compiler is told; empty if it is not."""
+        """LLVM's name of the core that measures, as the compiler's flags have it; empty if they have none."""
         flags = self.platform.compiler.arch_flags
         named = next((flag.removeprefix("-mcpu=") for flag in flags if flag.startswith("-mcpu=")), "")
         name = named.partition("+")[0].replace("_", "-")

@@ -214,6 +214,23 @@ def test_ctrl_c_sets_back_what_was_under_way(tmp_path, uninterrupted):
     assert ends(store.read(tmp_path)) == uninterrupted[1]
 
 
+@pytest.mark.parametrize("stop", [8, 10, 12, 14, 16])
+def test_the_rest_of_a_batch_comes_first(tmp_path, stop):
+    class Interrupted(Formula):
+        count = 0
+
+        def measure(self, trial, prepared):
+            self.count += 1
+            if self.count == stop:  # the second of two
+                raise KeyboardInterrupt
+            return super().measure(trial, prepared)
+
+    for name, evaluate in (("whole", None), ("halves", Interrupted()), ("halves", None)):
+        with Journal.open(tmp_path / name, {}) as journal:
+            list(search(a_search(journal, evaluate, jobs=2)))
+    assert ends(store.read(tmp_path / "halves")) == ends(store.read(tmp_path / "whole"))
+
+
 def test_a_caller_that_stops_listening(tmp_path):
     with Journal.open(tmp_path, {}) as journal:
         events = search(a_search(journal))
