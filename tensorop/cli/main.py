@@ -125,6 +125,7 @@ class _Stderr(logging.Handler):
 def _interrupted(interrupt: BaseException | None) -> NoReturn:
     screen.echo(str(interrupt or "") or "interrupted", err=True)
     if children.ending_for_good():  # exit without waiting for threads, whose results are not needed
+        children.kill_the_rest()  # the interrupt may have come between the start of a child and the note of it
         sys.stdout.flush()
         scratch.clear()
         os._exit(INTERRUPTED)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from tensorop.process import children
@@ -51,6 +52,34 @@ _SECRETS = (
     "AWS_SECRET_ACCESS_KEY",
     "TOKEN",
 )
+
+
+YOUNG = """
+import signal, subprocess, sys
+from tensorop.cli import main
+from tensorop.cli.ctrl_c import CtrlC
+from tensorop.process import children
+
+class Started(subprocess.Popen):
+    def __init__(self, *args, **how):
+        super().__init__(*args, **how)
+        print(self.pid, flush=True)
+        signal.raise_signal(signal.SIGTERM)  # as a process hears it whose other threads do not block it
+
+subprocess.Popen = Started
+try:
+    with CtrlC(print):
+        children.start(["/bin/sleep", "60"])
+except KeyboardInterrupt as interrupt:
+    main._interrupted(interrupt)
+"""
+
+
+def test_one_that_starts_while_all_are_killed_is_killed_too() -> None:
+    done = subprocess.run([sys.executable, "-c", YOUNG], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 130, done.stderr
+    number = int(done.stdout.split()[0])
+    assert not psutil.pid_exists(number) or psutil.Process(number).status() == psutil.STATUS_ZOMBIE
 
 
 def test_none_is_told_a_key() -> None:
