@@ -23,6 +23,8 @@ from tensorop.model.trial import Stage
 STAGES = (*Stage, "side-by-side", "probes", "robust")
 NEEDED = (Stage.MICRO, Stage.BLOCKING)
 
+DRIVER = "driver.c.j2"  # an operator's template: the loops around a kernel
+
 
 @dataclass(frozen=True)
 class Tunables:
@@ -105,8 +107,12 @@ class Operator:
 
     @property
     def parts(self) -> tuple[Path, ...]:
-        """Folders of its templates, then that of the generated parts, which it has where it has no file of the name."""
-        return *self.templates, paths.generated_dir()
+        """Folders of its templates and of the generated parts, which it has where it has no file of the name.
+
+        Around a driver of its own it has generated parts rather than those of `uses`, whose operands are others.
+        """
+        own, generated = (self.folder,), (paths.generated_dir(),)
+        return (*own, *generated, *self.uses) if (self.folder / DRIVER).is_file() else (*own, *self.uses, *generated)
 
     @cached_property
     def interface(self) -> Interface:

@@ -22,7 +22,7 @@ from tensorop.model.contract import Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
-from tensorop.model.operator import NEEDED, STAGES, Costs, Direct, Operator, Threads, Tunables
+from tensorop.model.operator import DRIVER, NEEDED, STAGES, Costs, Direct, Operator, Threads, Tunables
 from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
@@ -377,7 +377,7 @@ def _added(name: str, plugins: tuple[Path, ...]) -> dict[str, Path]:
 def require_whole(operator: Operator) -> None:
     """Raises SpecError if a template is missing that every operator's library needs."""
     has_candidate = any((folder / "candidate.c.j2").is_file() for folder in operator.templates)
-    for name in ("kernel.c.j2", *(() if has_candidate else ("driver.c.j2",))):
+    for name in ("kernel.c.j2", *(() if has_candidate else (DRIVER,))):
         if not any((folder / name).is_file() for folder in operator.templates):
             need = "every operator needs this file, its own or by `uses:`"
             raise SpecError(f"{operator.folder / name}: missing; {need}")
