@@ -1,0 +1,6 @@
+/* fault: negative results are kept
+ * expect: wrong-result
+ */
+#include "dense.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) { dense(call, K, M, 0); }

@@ -1,0 +1,6 @@
+/* fault: the diagonal is left as it was
+ * expect: wrong-result
+ */
+#include "syrk.h"
+
+void tensorop_candidate_0(const struct tensorop_call *call) { syrk(call, ALPHA, BETA, K, -1); }
