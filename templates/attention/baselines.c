@@ -2,25 +2,14 @@
  * queries by the keys that one of them sees with any cblas_sgemm, makes weights of the scores in
  * vectors, and multiplies them by V. */
 #include "baselines.h"
+#include "bind.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { ROWS = 64 };
 
 typedef void (*gemm)(int, int, int, int, int, int, float, const float *, int, const float *, int,
                      float, float *, int);
-
-/* Memory that is kept between calls, so that a baseline does not allocate in each call. */
-static float *room(size_t bytes) {
-    static void *kept;
-    static size_t size;
-    if (bytes > size) {
-        free(kept);
-        size = posix_memalign(&kept, 1 << 21, bytes) == 0 ? bytes : 0;
-    }
-    return size ? kept : NULL;
-}
 
 /* e^x for x <= 0 as 2^n e^r, in operations that compilers turn into vectors; e^r by its series */
 static inline float power(float x) {
@@ -60,7 +49,7 @@ static void weigh(float *row, int64_t keys, int64_t low, int64_t high, float *o_
 void call_blocks_f32(const struct tensorop_bound *self, const struct tensorop_call *call) {
     const struct attention z = attention_of(call);
     const gemm product = (gemm)self->function;
-    float *scores = room((size_t)(ROWS * (z.t + 1)) * sizeof *scores);
+    float *scores = tensorop_room((size_t)(ROWS * (z.t + 1)) * sizeof *scores);
     if (!scores)
         return;
     for (int64_t b = 0; b < z.b; b++) {

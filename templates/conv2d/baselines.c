@@ -2,19 +2,7 @@
  * windows by the weights with any cblas_?gemm; if x already is this matrix, it is not copied.
  * "direct" has plain loops for depthwise convolutions. */
 #include "baselines.h"
-
-#include <stdlib.h>
-
-/* Memory that is kept between calls, so that a baseline does not allocate in each call. */
-static void *room(size_t bytes) {
-    static void *kept;
-    static size_t size;
-    if (bytes > size) {
-        free(kept);
-        size = posix_memalign(&kept, 1 << 21, bytes) == 0 ? bytes : 0;
-    }
-    return size ? kept : NULL;
-}
+#include "bind.h"
 
 /* The first output whose tap is inside an input of `size`, and the end of such outputs; the tap is
  * `at` from the start of the padding. */
@@ -113,7 +101,7 @@ static inline int64_t past_in(int64_t zeros, int64_t at, int64_t stride, int64_t
         int64_t area = z.high * z.wide, of = z.c / z.g, filters = z.k / z.g,                       \
                 depth = of * z.r * z.s;                                                            \
         int as_it_is = z.r == 1 && z.s == 1 && z.u == 1 && z.v == 1 && area == z.h * z.w;          \
-        real *matrix = as_it_is ? NULL : room((size_t)(depth * area) * sizeof *matrix);            \
+        real *matrix = as_it_is ? NULL : tensorop_room((size_t)(depth * area) * sizeof *matrix);   \
         int64_t images = z.nhwc && as_it_is ? 1 : z.n,                                             \
                 rows = z.nhwc && as_it_is ? z.n * area : area;                                     \
         for (int64_t n = 0; n < images; n++)                                                       \
@@ -145,7 +133,8 @@ static inline int64_t past_in(int64_t zeros, int64_t at, int64_t stride, int64_t
         const real *restrict x = call->buffer[BUFFER_x], *restrict w = call->buffer[BUFFER_w];     \
         real *restrict y = call->buffer[BUFFER_y];                                                 \
         int64_t of = z.c / z.g, filters = z.k / z.g, taps = z.r * z.s;                             \
-        real *restrict turned = z.nhwc ? room((size_t)(of * taps * z.k) * sizeof *turned) : NULL;  \
+        real *restrict turned =                                                                    \
+            z.nhwc ? tensorop_room((size_t)(of * taps * z.k) * sizeof *turned) : NULL;             \
                                                                                                    \
         memset(y, 0, (size_t)(z.n * z.k * z.high * z.wide) * sizeof *y);                           \
         if (z.nhwc) /* filters are contiguous */                                                   \

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* function: the name between the library's prefix and suffix, or NULL for a baseline without a
@@ -37,6 +38,18 @@ static inline int tensorop_bind_among(const struct tensorop_interface *known, si
         return out->function ? 0 : -1;
     }
     return -1;
+}
+
+/* Memory that is kept between calls, so that a baseline does not allocate in each call; NULL
+ * without any. */
+static inline void *tensorop_room(size_t bytes) {
+    static void *kept;
+    static size_t size;
+    if (bytes > size) {
+        free(kept);
+        size = posix_memalign(&kept, 1 << 21, bytes) == 0 ? bytes : 0;
+    }
+    return size ? kept : NULL;
 }
 
 #endif
