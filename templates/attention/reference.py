@@ -42,6 +42,7 @@ Array = NDArray[Any]
 
 EXP = 4  # units of roundoff: the error of an exponential, twice the primitive's
 LEAST_BLOCK = 16  # keys
+FEW, TOGETHER = 8, 16  # as in problem.h.j2
 MARGIN = 1.1
 
 
@@ -142,6 +143,8 @@ class Attention(Contract):
         block = min(max(1, -(-rows // lanes)) * lanes, int(point["panels"]) * most)
         packed = _rounded(2 * t * d) + 64 if point["pack_b"] else 0
         keys, few = min(t, int(point["keys"])), min(rows, lanes // 2)
+        beside = problem.sizes["g"] if self.known(problem)["layout"] == 0 and rows <= FEW else 1
+        few *= -(-beside // -(-beside // TOGETHER))
         of_few = few * _rounded(keys + lanes) + 2 * _rounded(few) + 2 * _rounded(few * d)
         of_block = 2 * _rounded(block * d) + 2 * _rounded(block) + _rounded(keys * most) + packed
         return (of_few if 2 * rows <= lanes else max(of_few, of_block)) + 64

@@ -38,7 +38,7 @@ def verdict(operator: Operator, platform_name: str, name: str, dtype: str, chose
     def least(problem: Problem, vlen: int) -> int:
         return int(operator.reference.workspace(problem, point, lanes))
 
-    subject = Subject(runner_of(platform), built.path, workspace=least)
+    subject = Subject(runner_of(platform), built.path, workspace=least, compute=platform.formats(dtype).compute)
     quick = grid.quick(operator, dtype, {vlen: tile})
     (found,) = grid.verify(operator, subject, quick, (vlen,), Seed.draw())
     assert found.cases
