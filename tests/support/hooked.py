@@ -95,6 +95,7 @@ def with_every_hook(root: Path) -> Operator:
             ("n, k = problem.sizes.values()", "(n,) = problem.sizes.values()\n        k = n"),
             ("given.buffers[:2])", "given.buffers[:2])\n        a = np.tril(a)"),
             ("beta * c if beta else np.zeros_like(c)", "1 + (beta * c if beta else np.zeros_like(c))"),
+            ("np.abs(added)).astype", "np.abs(added - 1) + 1).astype"),
             ('{"n": max(n, 1), "k": int(rng.integers(1, 40))}', '{"n": max(n, 1)}'), ('{"n": n, "k": k}', '{"n": n}'),
         ):  # fmt: skip
             text = text.replace(old, new)
