@@ -65,8 +65,7 @@ static inline void {{ prefix }}_finished(const struct {{ prefix }}_hooks *hooks,
 static void {{ prefix }}_run(const struct {{ prefix }}_kernel *kernel, const struct tensorop_lauum *s,
     const struct {{ prefix }}_blocking *of, const {{ element }} *a, {{ element }} *c, {{ element }} *work)
 {
-    const struct {{ prefix }}_variant variant = { kernel, (size_t)of->mc, (size_t)of->kc, (size_t)of->nc,
-        (int)of->pack_a, (int)of->pack_b, (int)of->a_stationary };
+    const struct {{ prefix }}_variant variant = {{ prefix }}_variant_of(kernel, of);
     const size_t n = (size_t)s->n;
     const struct {{ prefix }}_hooks hooks = { s->uplo == 0 };
     {{ prefix }}_product(&hooks, &variant, n, n, n, ({{ element }})s->alpha, a, n, 1, a, 1, n,
