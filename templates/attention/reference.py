@@ -42,7 +42,6 @@ Array = NDArray[Any]
 
 EXP = 4  # units of roundoff: the error of an exponential, twice the primitive's
 LEAST_BLOCK = 16  # keys
-FEW, TOGETHER = 8, 16  # as in problem.h.j2
 MARGIN = 1.1
 
 
@@ -135,19 +134,6 @@ class Attention(Contract):
         if not known["ragged"]:
             return _sequences(known, s, t, np.zeros(0), np.zeros(0))
         return _sequences(known, s, t, *(np.linspace(0, n, b + 1).astype(int) for n in (s, t)))
-
-    def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
-        """As `<prefix>_attention_work` of driver.c.j2 counts."""
-        s, t, d = (problem.sizes[name] for name in "std")
-        rows, most = s * problem.sizes["h"] // problem.sizes["g"], int(point["mr_vectors"]) * lanes
-        block = min(max(1, -(-rows // lanes)) * lanes, int(point["panels"]) * most)
-        packed = _rounded(2 * t * d) + 64 if point["pack_b"] else 0
-        keys, few = min(t, int(point["keys"])), min(rows, lanes // 2)
-        beside = problem.sizes["g"] if self.known(problem)["layout"] == 0 and rows <= FEW else 1
-        few *= -(-beside // -(-beside // TOGETHER))
-        of_few = few * _rounded(keys + lanes) + 2 * _rounded(few) + 2 * _rounded(few * d)
-        of_block = 2 * _rounded(block * d) + 2 * _rounded(block) + _rounded(keys * most) + packed
-        return (of_few if 2 * rows <= lanes else max(of_few, of_block)) + 64
 
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         """Rows and keys around the tile, every mask, layout and grouping, both ends against a guard page."""
@@ -264,7 +250,3 @@ def _head(q: Array, k: Array, v: Array, seen: Array, scale: float, real: Number)
 
 def _gamma(n: int, u: float) -> float:
     return n * u / (1 - n * u)
-
-
-def _rounded(elements: int) -> int:
-    return -(-elements // 64) * 64

@@ -23,6 +23,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Judgement
 
 Array = NDArray[Any]
+OF_KERNEL = ("lanes", "mr_vectors", "nr")  # what a workspace's expression may name of a kernel
 LINE = 64  # bytes of a cache line
 
 
@@ -63,7 +64,7 @@ class Contract(ABC):
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     leading: tuple[str, ...] = ()  # operands with a leading dimension, in the order of a call's `lds`
     used: Contract | None = None  # the contract of the operator in `uses`: its grids, workspace and problems
-    # elements of workspace: an expression over the names in operands' shapes, blocking tunables and `lanes`
+    # elements of workspace: an expression over the names in operands' shapes, blocking tunables and OF_KERNEL
     elements: str = ""
 
     CONTROL_TILE: ClassVar[Mapping[str, int]]  # tile for the grids of negative controls

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tensorop.model.call import Access
-from tensorop.model.contract import Contract
+from tensorop.model.contract import OF_KERNEL, Contract
 from tensorop.model.expression import parse
 from tensorop.model.shape import LARGEST
 
@@ -67,7 +67,7 @@ class Interface:
     runtime: tuple[str, ...]  # those of them that each call of a candidate sets
     workspace: bool  # whether the driver needs a workspace
     elements: str  # of it, in C over uint64_t names; empty: the driver counts them
-    counted: Mapping[str, str]  # name in `elements` -> where its value is: call, blocking or lanes
+    counted: Mapping[str, str]  # name in `elements` -> where its value is: call, blocking or kernel
     divided: str  # the dimension that threads divide; empty: none
     work: str  # C: multiply-adds of a call
 
@@ -95,7 +95,7 @@ class Interface:
             types = {dtype: operand.number(dtype).c for dtype in operator.dtypes}
             shape = f"[{', '.join(operand.shape)}]".replace("//", "/")
             operands.append(CallOperand(name, types, operand.access is not Access.IN, shape, elements, step))
-        names = (*known, *operator.blocking.values, "lanes")
+        names = (*known, *operator.blocking.values, *OF_KERNEL)
         count = parse(contract.elements, dict.fromkeys(names, int)) if contract.elements else None
         blocking = tuple(n for n, of in operator.blocking.values.items() if all(isinstance(one, int) for one in of))
         return Interface(
@@ -162,7 +162,7 @@ def _has_workspace(contract: Contract) -> bool:
 
 def _place(name: str, of_call: tuple[str, ...]) -> str:
     """Where a name of the workspace's expression has its value."""
-    return "call" if name in of_call else "lanes" if name == "lanes" else "blocking"
+    return "call" if name in of_call else "kernel" if name in OF_KERNEL else "blocking"
 
 
 def _named(contract: Contract) -> dict[str, Mapping[str, int]]:

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.call import Access
-from tensorop.model.contract import Contract, Operand
+from tensorop.model.contract import OF_KERNEL, Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
@@ -157,7 +157,7 @@ class OperatorSpec(File):
             if one.ascends_to:
                 _check_expression(f"operands.{name}.ascends_to", one.ascends_to, (*known, *self.flags))
         if self.workspace:
-            _check_expression("workspace", self.workspace, (*known, *self.flags, *self.blocking.tunables, "lanes"))
+            _check_expression("workspace", self.workspace, (*known, *self.flags, *self.blocking.tunables, *OF_KERNEL))
         for name, value in self.parameters.items():
             if isinstance(value, str):
                 _check_expression(f"parameters.{name}", value, (*known, *self.flags), reals=True)

@@ -251,12 +251,14 @@ def test_a_parameter_and_indices_follow_from_the_shape(tmp_path: Path) -> None:
 def test_one_expression_counts_the_workspace(tmp_path: Path) -> None:
     changed(
         plugins.write(tmp_path, ROOT) / "templates" / "axpy",
-        ("dims: [n]", "dims: [n]\nworkspace: min(n, chunk) + lanes"),
+        ("dims: [n]", "dims: [n]\nworkspace: min(n, chunk) + mr_vectors * lanes"),
     )
     operator = operators.load("axpy", (tmp_path,))
     problem = operator.reference.problem("f32", {"n": 100})
-    assert [operator.reference.workspace(problem, {"chunk": chunk}, 8) for chunk in (64, 256)] == [72, 108]
-    assert operator.interface.counted == {"chunk": "blocking", "lanes": "lanes", "n": "call"}
+    points = ({"chunk": chunk, "mr_vectors": 2} for chunk in (64, 256))
+    assert [operator.reference.workspace(problem, point, 8) for point in points] == [80, 116]
+    places = {"chunk": "blocking", "lanes": "kernel", "mr_vectors": "kernel", "n": "call"}
+    assert operator.interface.counted == places
 
 
 @pytest.mark.parametrize("name", ["n", "alpha", "variant"])
