@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,10 +40,7 @@ MIN_GAIN = 2e-5  # least gain of a split: mean over all problems, natural logari
 DIRECT_SHAPES = 200  # shapes in each layout on which the direct variant is compared
 DIRECT_LOSS = 0.03  # natural logarithm of cost; about what walking the tree costs a small product
 UNTRIED_FACTOR = 4.0  # assumed cost of an unmeasured variant, times the worst measured cost
-TREES_AT_ONCE = 2  # NumPy releases the lock in most of the work
 UNCERTAINTY_WEIGHT = 0.3  # standard deviations added to a prediction, so that the better measured variant wins
-
-_DRAWING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -205,11 +200,10 @@ def _parts(problems: Sequence[Problem]) -> dict[Any, int]:
 def field(candidates: Candidates, draw: Draw) -> Field:
     """The problems of `shapes.drawn` with their terms, cached in the candidates."""
     by = draw, candidates.direct
-    with _DRAWING:
-        if by not in candidates.fields:
-            problems = drawn(candidates.operator, candidates.dtype, draw)
-            columns = candidates.columns(problems)
-            candidates.fields[by] = Field(problems, (), candidates.places(columns), columns, candidates.barred(columns))
+    if by not in candidates.fields:
+        problems = drawn(candidates.operator, candidates.dtype, draw)
+        columns = candidates.columns(problems)
+        candidates.fields[by] = Field(problems, (), candidates.places(columns), columns, candidates.barred(columns))
     found = candidates.fields[by]
     return replace(found, terms=tuple(candidates.terms(variant, found.columns) for variant in candidates.variants))
 
@@ -226,10 +220,8 @@ def tree(candidates: Candidates, measured: Sequence[CostRow], also: Sequence[Als
         return _of_measured(candidates, measured, judged)
     samples, most = fit_data(candidates, measured, also), SHAPES_PER_MEASURED * len(measured)
     small, large = (field(candidates, Draw(min(count, most))) for count in (CV_SHAPES, TRAIN_SHAPES))
-    with ThreadPoolExecutor(1) as pool:  # about two thirds of the work
-        whole = pool.submit(_grown, samples, large, None)
-        regret = _left_out(candidates, measured, samples.parts, lambda part: _grown(samples, small, part))
-    return Tree(whole.result(), regret)
+    regret = _left_out(candidates, measured, samples.parts, lambda part: _grown(samples, small, part))
+    return Tree(_grown(samples, large, None), regret)
 
 
 def predicted(
@@ -355,9 +347,8 @@ def winners(
             unasked = min(unasked, _unasked(here, rows, others))
         wanted.append((here, rows, others))
     several = len(measured) > 1
-    with threadpool_limits(1), ThreadPoolExecutor(TREES_AT_ONCE) as pool:
-        found = pool.map(lambda one: tree(one[0], one[1], one[2], judged), wanted)
-        trees = tuple(replace(t, vlen=one.vlen if several else 0) for (one, _, _), t in zip(wanted, found, strict=True))
+    with threadpool_limits(1):  # threads would take longer: most of the work is many short calls
+        trees = tuple(replace(tree(*one, judged), vlen=one[0].vlen if several else 0) for one in wanted)
     return Winners(candidates.dtype, variants, trees, None if direct is None else candidates.variants[direct], unasked)
 
 

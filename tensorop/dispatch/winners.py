@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-
-from threadpoolctl import threadpool_limits
 
 from tensorop.dispatch import choice, evidence, robust, single_vlen
 from tensorop.dispatch.choice import Candidates
@@ -37,8 +34,7 @@ def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
 
 def finals(tasks: Mapping[str, Task], given: Sequence[Winners]) -> list[Winners]:
     """Each dtype's variants with trees fitted to all measurements, and their cross-validated regret."""
-    with threadpool_limits(1), ThreadPoolExecutor(choice.TREES_AT_ONCE) as pool:
-        return list(pool.map(lambda of_dtype: final(tasks[of_dtype.dtype], of_dtype), given))
+    return [final(tasks[of_dtype.dtype], of_dtype) for of_dtype in given]
 
 
 def final(task: Task, given: Winners) -> Winners:
