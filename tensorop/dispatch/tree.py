@@ -183,16 +183,12 @@ def decide(tree: Node, features: Mapping[str, int]) -> int:
 
 def _differing(figures: NDArray[np.float64]) -> NDArray[np.float64]:
     """For each split: squared deviations from both sides' means, up to a constant. figures: any x features x rows."""
-    count = figures.shape[-1]
-    below = np.cumsum(figures, axis=-1)
-    above = below[..., -1:] - below
-    low = np.arange(1, count + 1)
-    for sums, rows in ((below, low), (above, np.maximum(count - low, 1))):  # in place, for speed
-        np.multiply(sums, sums, out=sums)
-        np.divide(sums, rows, out=sums)
-    below += above
-    found: NDArray[np.float64] = below.sum(axis=0)
-    return np.negative(found, out=found)
+    below, low = np.cumsum(figures, axis=-1), np.arange(1.0, figures.shape[-1] + 1)
+    whole = below[..., -1]
+    squares: NDArray[np.float64] = np.einsum("vfr,vfr->fr", below, below)
+    other = squares - 2 * np.einsum("vf,vfr->fr", whole, below) + (whole**2).sum(axis=0)[:, None]
+    found: NDArray[np.float64] = -(squares / low) - other / np.maximum(len(low) - low, 1.0)
+    return found
 
 
 def _between(low: int, high: int) -> int:
