@@ -4,49 +4,15 @@
 #include "bind.h"
 #include "torch.h"
 
-/* as in tensorop/attention.h */
-struct tensorop_attention {
-    int64_t batch, heads, key_heads, queries, keys, dim;
-    int64_t q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head, o_batch, o_row,
-        o_head;
-    double scale;
-    int64_t left, right;
-    int align;
-    const int32_t *starts_q, *starts_k;
-};
-
 typedef int (*ours)(const struct tensorop_attention *, const void *, const void *, const void *,
                     void *, void *, int);
 
 static void call_ours(const struct tensorop_bound *self, const struct tensorop_call *call) {
-    const struct attention z = attention_of(call);
-    const struct tensorop_attention description = {
-        z.b,
-        z.h,
-        z.g,
-        z.s,
-        z.t,
-        z.d,
-        z.q_batch,
-        z.q_row,
-        z.q_head,
-        z.k_batch,
-        z.k_row,
-        z.k_head,
-        z.k_batch,
-        z.k_row,
-        z.k_head,
-        z.q_batch,
-        z.q_row,
-        z.q_head,
-        call->scalar[SCALAR_scale],
-        z.left,
-        z.right,
-        z.start,
-        z.ragged ? z.starts_q : NULL,
-        z.ragged ? z.starts_k : NULL,
-    };
-    ((ours)self->function)(&description, z.q, z.k, z.v, z.o, z.lse, (int)call->flag[FLAG_variant]);
+    const struct tensorop_attention z = described(call);
+    void *const *at = call->buffer;
+    ((ours)self->function)(&z, at[BUFFER_q], at[BUFFER_k], at[BUFFER_v], at[BUFFER_o],
+                           call->flag[FLAG_lse] ? at[BUFFER_lse] : NULL,
+                           (int)call->flag[FLAG_variant]);
 }
 
 static const struct tensorop_interface interfaces[] = {

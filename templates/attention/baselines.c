@@ -47,42 +47,46 @@ static void weigh(float *row, int64_t keys, int64_t low, int64_t high, float *o_
 }
 
 void call_blocks_f32(const struct tensorop_bound *self, const struct tensorop_call *call) {
-    const struct attention z = attention_of(call);
+    const struct tensorop_attention z = described(call);
+    const float *q = call->buffer[BUFFER_q], *k = call->buffer[BUFFER_k];
+    const float *v = call->buffer[BUFFER_v];
+    float *lse = call->flag[FLAG_lse] ? call->buffer[BUFFER_lse] : NULL;
     const gemm product = (gemm)self->function;
-    float *scores = tensorop_room((size_t)(ROWS * (z.t + 1)) * sizeof *scores);
+    float *scores = tensorop_room((size_t)(ROWS * (z.keys + 1)) * sizeof *scores);
     if (!scores)
         return;
-    for (int64_t b = 0; b < z.b; b++) {
-        const int64_t batch = z.ragged ? 0 : b, q0 = z.ragged ? z.starts_q[b] : 0;
-        const int64_t k0 = z.ragged ? z.starts_k[b] : 0,
-                      s = z.ragged ? z.starts_q[b + 1] - q0 : z.s;
-        const int64_t t = z.ragged ? z.starts_k[b + 1] - k0 : z.t, own = z.start ? 0 : t - s;
-        for (int64_t h = 0; h < z.h; h++)
+    for (int64_t b = 0; b < z.batch; b++) {
+        const int64_t batch = z.starts_q ? 0 : b, q0 = z.starts_q ? z.starts_q[b] : 0;
+        const int64_t k0 = z.starts_q ? z.starts_k[b] : 0;
+        const int64_t s = z.starts_q ? z.starts_q[b + 1] - q0 : z.queries;
+        const int64_t t = z.starts_q ? z.starts_k[b + 1] - k0 : z.keys;
+        const int64_t own = z.align == TENSOROP_ATTENTION_START ? 0 : t - s;
+        for (int64_t h = 0; h < z.heads; h++)
             for (int64_t i = 0; i < s; i += ROWS) {
                 const int64_t rows = s - i < ROWS ? s - i : ROWS;
                 int64_t low = z.left < 0 ? 0 : i + own - z.left,
                         high = z.right < 0 ? t : i + rows + own + z.right;
                 low = low < 0 ? 0 : low, high = high > t ? t : high;
                 const int64_t at = batch * z.q_batch + (q0 + i) * z.q_row + h * z.q_head;
-                float *o = z.o + at;
+                float *o = (float *)call->buffer[BUFFER_o] + at;
                 const int64_t keys = high > low ? high - low : 0;
-                const int64_t of =
-                    batch * z.k_batch + (k0 + low) * z.k_row + h / (z.h / z.g) * z.k_head;
+                const int64_t of = batch * z.k_batch + (k0 + low) * z.k_row +
+                                   h / (z.heads / z.key_heads) * z.k_head;
                 float less[ROWS];
                 if (keys)
-                    product(101, 111, 112, (int)rows, (int)keys, (int)z.d, z.scale, z.q + at,
-                            (int)z.q_row, z.k + of, (int)z.k_row, 0, scores, (int)keys);
+                    product(101, 111, 112, (int)rows, (int)keys, (int)z.dim, (float)z.scale, q + at,
+                            (int)z.q_row, k + of, (int)z.k_row, 0, scores, (int)keys);
                 for (int64_t r = 0; r < rows; r++) {
                     const int64_t key = i + r + own - low;
                     weigh(scores + r * keys, keys, z.left < 0 ? 0 : key - z.left,
                           z.right < 0 ? keys : key + z.right + 1, less + r,
-                          z.lse ? z.lse + (batch * z.h + h) * z.s + q0 + i + r : NULL);
+                          lse ? lse + (batch * z.heads + h) * z.queries + q0 + i + r : NULL);
                 }
                 if (keys)
-                    product(101, 111, 111, (int)rows, (int)z.d, (int)keys, 1, scores, (int)keys,
-                            z.v + of, (int)z.k_row, 0, o, (int)z.q_row);
+                    product(101, 111, 111, (int)rows, (int)z.dim, (int)keys, 1, scores, (int)keys,
+                            v + of, (int)z.k_row, 0, o, (int)z.q_row);
                 for (int64_t r = 0; r < rows; r++)
-                    for (int64_t p = 0; p < z.d; p++)
+                    for (int64_t p = 0; p < z.dim; p++)
                         o[r * z.q_row + p] = less[r] == 0 ? 0 : o[r * z.q_row + p] * less[r];
             }
     }

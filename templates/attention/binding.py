@@ -20,8 +20,6 @@ _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, th
     "bf16": (("bfloat16", "uint16"), "uint16_t", "float", "tensorop_attention_bf16"),
     "f16": (("float16",), "uint16_t", "float", "tensorop_attention_f16"),
 }
-_SIZES = "batch, heads, key_heads, queries, keys, dim"
-_STEPS = ", ".join(f"{one}_{what}" for one in "qkvo" for what in ("batch", "row", "head"))
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
 Numbers = NDArray[Any]
@@ -29,11 +27,8 @@ Numbers = NDArray[Any]
 
 def declarations(dtypes: tuple[str, ...]) -> str:
     """The C declarations `bind` uses, for cffi."""
-    texts = [
-        f"struct tensorop_attention {{ int64_t {_SIZES}; int64_t {_STEPS}; double scale; int64_t left, right; "
-        "int align; const int32_t *starts_q, *starts_k; };",
-        "const char *tensorop_attention_message(int status);",
-    ]
+    description = Path(__file__).with_name("description.h").read_text(encoding="utf-8")
+    texts = [description, "const char *tensorop_attention_message(int status);"]
     for _, held, real, function in (_KINDS[dtype] for dtype in dtypes):
         arrays = f"const {held} *q, const {held} *k, const {held} *v, {held} *o, {real} *lse"
         texts.append(f"int {function}(const struct tensorop_attention *, {arrays}, void *, size_t);")

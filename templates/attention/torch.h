@@ -50,19 +50,21 @@ static uint64_t torch_some(uint64_t value) {
 }
 
 /* Keys that queries see, [s][t], kept until a call has others; NULL without memory. */
-static uint8_t *torch_mask(const struct attention *z) {
-    static struct attention of;
+static uint8_t *torch_mask(const struct tensorop_attention *z) {
+    static struct tensorop_attention of;
     static uint8_t *seen;
-    if (seen && of.s == z->s && of.t == z->t && of.left == z->left && of.right == z->right &&
-        of.start == z->start)
+    const int64_t s = z->queries, t = z->keys,
+                  first = z->align == TENSOROP_ATTENTION_START ? 0 : t - s;
+    if (seen && of.queries == s && of.keys == t && of.left == z->left && of.right == z->right &&
+        of.align == z->align)
         return seen;
     free(seen);
     of = *z;
-    seen = malloc((size_t)(z->s * z->t));
-    for (int64_t i = 0; seen && i < z->s; i++) {
-        const int64_t own = i + (z->start ? 0 : z->t - z->s);
-        for (int64_t j = 0; j < z->t; j++)
-            seen[i * z->t + j] =
+    seen = malloc((size_t)(s * t));
+    for (int64_t i = 0; seen && i < s; i++) {
+        const int64_t own = i + first;
+        for (int64_t j = 0; j < t; j++)
+            seen[i * t + j] =
                 (z->left < 0 || j >= own - z->left) && (z->right < 0 || j <= own + z->right);
     }
     return seen;
@@ -73,20 +75,21 @@ static void call_torch(const struct tensorop_bound *self, const struct tensorop_
                        int32_t (*dtype)(void), int64_t size) {
     if (self->function != (void *)torch.call_dispatcher)
         return; /* the harness measures the call overhead with another function */
-    const struct attention z = attention_of(call);
-    if (z.ragged)
+    const struct tensorop_attention z = described(call);
+    if (z.starts_q)
         return; /* one tensor has no ragged batch; without an output, verification refuses the call
                  */
-    const int64_t of_q[4] = {z.b, z.h, z.s, z.d}, of_k[4] = {z.b, z.g, z.t, z.d};
+    const int64_t of_q[4] = {z.batch, z.heads, z.queries, z.dim};
+    const int64_t of_k[4] = {z.batch, z.key_heads, z.keys, z.dim};
     const int64_t q_steps[4] = {z.q_batch, z.q_head, z.q_row, 1},
                   k_steps[4] = {z.k_batch, z.k_head, z.k_row, 1};
-    const int64_t of_mask[2] = {z.s, z.t}, mask_steps[2] = {z.t, 1};
-    const int causal = z.left < 0 && z.right == 0 && (z.start || z.s == z.t);
-    const int all = z.left < 0 && (z.right < 0 || (!z.start && z.s == 1));
+    const int64_t of_mask[2] = {z.queries, z.keys}, mask_steps[2] = {z.keys, 1};
+    const int start = z.align == TENSOROP_ATTENTION_START;
+    const int causal = z.left < 0 && z.right == 0 && (start || z.queries == z.keys);
+    const int all = z.left < 0 && (z.right < 0 || (!start && z.queries == 1));
     const int32_t of = dtype();
-    const double scale = call->scalar[SCALAR_scale];
     uint64_t bits;
-    memcpy(&bits, &scale, sizeof bits);
+    memcpy(&bits, &z.scale, sizeof bits);
     uint64_t stack[8] = {0}; /* dropout_p, the fifth, is 0.0 */
     stack[0] = (uint64_t)(uintptr_t)torch_around(call->buffer[BUFFER_q], of, 4, of_q, q_steps);
     stack[1] = (uint64_t)(uintptr_t)torch_around(call->buffer[BUFFER_k], of, 4, of_k, k_steps);
@@ -96,20 +99,20 @@ static void call_torch(const struct tensorop_bound *self, const struct tensorop_
                                                                 2, of_mask, mask_steps));
     stack[5] = (uint64_t)(causal && !all);
     stack[6] = torch_some(bits);
-    stack[7] = z.g != z.h;
+    stack[7] = z.key_heads != z.heads;
     if (torch.call_dispatcher("aten::scaled_dot_product_attention", "", stack))
         return;
     const torch_tensor result = (void *)(uintptr_t)stack[0];
     void *from;
     int64_t *steps;
     if (!torch.get_data_ptr(result, &from) && !torch.get_strides(result, &steps) && steps[3] == 1)
-        for (int64_t b = 0; b < z.b; b++)
-            for (int64_t i = 0; i < z.s; i++)
-                for (int64_t h = 0; h < z.h; h++)
+        for (int64_t b = 0; b < z.batch; b++)
+            for (int64_t i = 0; i < z.queries; i++)
+                for (int64_t h = 0; h < z.heads; h++)
                     memcpy((char *)call->buffer[BUFFER_o] +
                                (b * z.q_batch + i * z.q_row + h * z.q_head) * size,
                            (const char *)from + (b * steps[0] + h * steps[1] + i * steps[2]) * size,
-                           (size_t)(z.d * size));
+                           (size_t)(z.dim * size));
     torch.delete_tensor_object(result);
 }
 
