@@ -277,12 +277,12 @@ def _functions(operator: Operator) -> str:
 
 def _header(name: str, operator: Operator, purpose: str, more: str = "") -> Iterator[str]:
     spec = products.load(operator)
-    folders = (operator.folder / "product", operator.folder, paths.native_dir() / "product")
     device = name.startswith("device/")
+    template = f"{name}.j2" if device else f"product/{name}.j2"
     names: dict[str, object] = {"dtypes": ["bf16", "f16"] if device else ["f32"], "types": spec.types}
     names |= {"platform_name": "PLATFORM", "arch": "riscv64", "tool_version": tensorop.__version__}
-    names |= {"c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
-    text = render.formatted(render.environment(folders).get_template(f"{name}.j2").render(names))
+    names |= {"statuses": spec.statuses, "c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
+    text = render.formatted(render.environment(products.folders(operator)).get_template(template).render(names))
     yield f"## `tensorop/{Path(name).name}`\n"
     yield f"{purpose}\n"
     if more:

@@ -131,6 +131,7 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         "seen": operator.seen,
         "dtypes": [w.dtype for w in winners],
         "types": {w.dtype: {**spec.types.get(w.dtype, {}), "compute": work.compute(w)} for w in winners},
+        "statuses": spec.statuses,
         "platform_name": platform.name,
         "arch": platform.arch,
         "tool_version": __version__,

@@ -43,6 +43,7 @@ class ProductSpec(File):
     dtype: tuple[str, ...] = Field(default=("dispatch.c",), strict=False)
     libraries: dict[str, LibrarySpec] = Field(default_factory=dict)  # by default tensorop_OPERATOR
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> variables for the templates
+    statuses: dict[str, str] = Field(default_factory=dict)  # name -> sentence, numbered from 1; by default the faults
     settings: dict[str, int] = Field(default_factory=dict)
     # dispatch feature that several threads cut -> side of the tile (`tile` of reference.py) that stays whole; two
     threads: dict[str, str] = Field(default_factory=dict)
@@ -59,6 +60,7 @@ def load(operator: Operator) -> ProductSpec:
         "headers": spec.headers or (f"{operator.name}.h",),
         "libraries": spec.libraries or {name: _generated(name, operator)},
         "types": spec.types or {dtype: {"function": f"{name}_{dtype}"} for dtype in operator.dtypes},
+        "statuses": spec.statuses or {fault.name: fault.sentence for fault in operator.interface.faults},
         "settings": spec.settings or {"work_per_thread": WORK_PER_THREAD},
     }
     return spec.model_copy(update=whole)
