@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.package.arguments import flag
 from tensorop.provision import baseline
 from tensorop.specs import pymodule
 
@@ -171,8 +172,7 @@ def _steps(array: Numbers, layout: str) -> tuple[int, int, int]:
 
 
 def _window(causal: Any, window: Any) -> tuple[int, int]:
-    if np.ndim(causal) or causal not in (False, True):
-        raise ValueError(f"causal is {causal!r:.80}: it must be True or False")
+    causal = flag("causal", causal)
     try:
         left, right = (-1, -1) if window is None else map(operator.index, window)
     except (TypeError, ValueError):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tensorop.package.arguments import dense, flag, whole
 
 _KINDS = {"f32": ("float32", "float", "s"), "f64": ("float64", "double", "d")}
 _NAMES = (
@@ -27,26 +28,14 @@ def declarations(dtypes: tuple[str, ...]) -> str:
     return "\n".join(texts)
 
 
-_MOST = 2**63 - 1
-
-
-def _whole(value: Any, what: str) -> int:
-    try:
-        if isinstance(value, bool) or abs(found := operator.index(value)) > _MOST:  # NumPy's integers have an index
-            raise TypeError
-    except TypeError:
-        raise ValueError(f"{what} is {value!r:.80}: it must be an integer of 64 bits") from None
-    return found
-
-
 def _listed(value: Any, what: str, form: str, lengths: tuple[int, ...]) -> list[int]:
     """One whole number, or as many as `lengths` allow."""
     if isinstance(value, str | bytes) or not (isinstance(value, Sequence) or np.ndim(value) == 1):
-        return [_whole(value, what)]
+        return [whole(what, value)]
     given = list(value)
     if len(given) not in lengths:
         raise ValueError(f"{what} is {form}; got {value!r:.80}")
-    return [_whole(one, what) for one in given]
+    return [whole(what, one) for one in given]
 
 
 def _pair(value: Any, what: str) -> tuple[int, int]:
@@ -78,22 +67,10 @@ def _zeros(
     return top, bottom, left, right
 
 
-def _flag(value: Any, what: str) -> bool:
-    if np.ndim(value) or value not in (False, True):
-        raise ValueError(f"{what} is {value!r:.80}: it must be True or False")
-    return bool(value)
-
-
-def _native(array: Any) -> NDArray[Any]:
-    """The same numbers, dense and in this machine's byte order."""
-    array = np.asarray(array)
-    return np.require(array, array.dtype.newbyteorder("="), "CA")
-
-
 def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is {type(out).__name__}; it is written in place, so it must be an array")
-    if out.shape != shape or out.dtype != dtype or not (out.flags.c_contiguous and out.flags.aligned):
+    if out.shape != shape or out.dtype != dtype or dense(out) is not out:
         raise ValueError(
             f"out is an aligned, C-contiguous {dtype} array of shape {shape}, got {out.dtype} {out.shape}, "
             f"strides {out.strides}"
@@ -135,14 +112,14 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
 
         Raises TypeError for a wrong dtype, and ValueError for sizes or arrays that do not fit.
         """
-        x, w, b = _native(x), _native(w), None if bias is None else _native(bias)
+        x, w, b = dense(x), dense(w), None if bias is None else dense(bias)
         kind = by_name.get(x.dtype.name)
         if kind is None or w.dtype != x.dtype or (b is not None and b.dtype != x.dtype):
             said = f"x is {x.dtype}, w {w.dtype}" + ("" if b is None else f", bias {b.dtype}")
             raise TypeError(f"{said}; this library holds {', '.join(sorted(by_name))}, all alike")
         if not isinstance(layout, str) or layout not in ("nchw", "nhwc"):
             raise ValueError(f"layout is 'nchw' or 'nhwc', not {layout!r:.80}")
-        rectified = _flag(relu, "relu")
+        rectified = flag("relu", relu)
         if x.ndim != 4 or w.ndim != 4:
             raise ValueError(f"x and w have four dimensions each, got {x.shape} and {w.shape}")
         nhwc = layout == "nhwc"
@@ -151,7 +128,7 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
             if nhwc
             else ((*x.shape[:1], *x.shape[2:], x.shape[1]), (*w.shape[:1], *w.shape[2:], w.shape[1]))
         )
-        groups = _whole(groups, "groups")
+        groups = whole("groups", groups)
         if groups > 0 and of * groups != c:
             raise ValueError(f"x has {c} channels, w {of} in each of {groups} groups")
         steps, apart = _pair(stride, "stride"), _pair(dilation, "dilation")
@@ -165,11 +142,10 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         _check_output(y, shape, x.dtype)
         if b is not None and b.shape != (k,):
             raise ValueError(f"bias has the shape ({k},), got {b.shape}")
-        arrays = [x, w, b, y]
-        if out is not None and any(a is not None and np.may_share_memory(a, out) for a in arrays[:3]):
+        if out is not None and any(a is not None and np.may_share_memory(a, out) for a in (x, w, b)):
             raise ValueError("out overlaps another operand")
         _, real, letter = kind
-        at = [ffi.NULL if a is None else ffi.cast(f"{real} *", a.ctypes.data) for a in arrays]
+        at = [ffi.NULL if a is None else ffi.cast(f"{real} *", a.ctypes.data) for a in (x, w, b, y)]
         _check(getattr(lib, f"tensorop_{letter}conv2d")(conv, *at, ffi.NULL, 0), x, w)
         return y
 

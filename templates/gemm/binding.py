@@ -10,6 +10,8 @@ import _cffi_backend
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.package.arguments import flag
+
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
 _OVERLAP = -2
@@ -144,7 +146,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
             alpha = alpha if type(alpha) is float else _real("alpha", alpha)
             beta = beta if type(beta) is float else _real("beta", beta)
         if transpose_a is not False or transpose_b is not False:
-            transpose_a, transpose_b = _flag("transpose_a", transpose_a), _flag("transpose_b", transpose_b)
+            transpose_a = flag("transpose_a", transpose_a, TypeError)
+            transpose_b = flag("transpose_b", transpose_b, TypeError)
         key: Any = None
         plan = None
         if type(a) is type(b) is ndarray and (c is None or type(c) is ndarray):
@@ -204,12 +207,6 @@ def _real(name: str, value: Any) -> Any:
     if isinstance(value, str | bytes | complex) or kind == "c" or np.ndim(value) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} is {value!r:.80}: it must be a real number")
     return value
-
-
-def _flag(name: str, value: Any) -> bool:
-    if value is not True and value is not False and (np.ndim(value) or value not in (False, True)):
-        raise TypeError(f"{name} is {value!r:.80}: it must be True or False")
-    return bool(value)
 
 
 def _integer(name: str, value: float) -> int:

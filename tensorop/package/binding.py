@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import operator as python
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensorop.errors import SpecError
 from tensorop.model.call import Access
@@ -17,9 +15,9 @@ from tensorop.model.contract import Operand
 from tensorop.model.expression import real
 from tensorop.model.number import Number
 from tensorop.model.operator import Operator
+from tensorop.package.arguments import Array, dense, whole
 from tensorop.specs import operators, products
 
-Array = NDArray[Any]
 _NO_MEMORY, _UNSUPPORTED = -5, -1  # of common.h
 
 
@@ -155,7 +153,7 @@ class _Generated:
                 of.setdefault(side, name)
         for name in shapes.names:
             if name not in found and given.get(name) is not None:
-                found[name] = _whole(name, given[name])
+                found[name] = whole(name, given[name])
         return shapes.filled(found)
 
     def _flags(self, given: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
@@ -169,7 +167,7 @@ class _Generated:
                     raise ValueError(f"{name} is {value!r:.80}: it must be {' or '.join(legal)}")
                 yield name, words[value]
             else:
-                yield name, _whole(name, int(value) if isinstance(value, bool | np.bool_) else value, 31)
+                yield name, whole(name, int(value) if isinstance(value, bool | np.bool_) else value, 32)
 
     def _require(self, library: Any, status: int, known: Mapping[str, int]) -> None:
         if status == 0:
@@ -184,16 +182,6 @@ def _names(number: Number) -> Iterator[str]:
     yield np.dtype(number.storage).name
     if not number.whole and not issubclass(number.storage, np.floating):
         yield {"bf16": "bfloat16"}.get(number.name, number.name)
-
-
-def _whole(name: str, value: Any, bits: int = 63) -> int:
-    try:
-        found = python.index(value)
-    except TypeError:
-        found = 1 << 63
-    if isinstance(value, bool) or not -(1 << bits) <= found < 1 << bits:
-        raise ValueError(f"{name} is {value!r:.80}: it must be an integer of {bits + 1} bits")
-    return found
 
 
 def _real(name: str, value: Any) -> float:
@@ -219,9 +207,7 @@ def _fitting(name: str, array: Array | None, shape: tuple[int, ...], number: Num
         return np.empty(shape, number.storage)
     if array.shape != shape:
         raise ValueError(f"{name} has the shape {shape}; got {array.shape}")
-    dense = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
-    if access is Access.IN:
-        return array if dense else np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
-    if not dense or not array.flags.writeable:
+    passed = dense(array)
+    if access is not Access.IN and (passed is not array or not array.flags.writeable):
         raise ValueError(f"{name} is written in place: it must be a writable C-contiguous array")
-    return array
+    return passed
