@@ -34,8 +34,6 @@ JOB = (
     "--trials",
     "6",
 )
-# Two VLENs are several: the searches, trees and specialisations of rvv's own three differ in number alone.
-TWO_VLENS = "vlens: [128, 256]\nverify_vlens: [128, 256]\n"  # test_dtypes_qemu.py verifies at others too
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -50,7 +48,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def on_rvv(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    return (*JOB, *plugins.small_blocks(tmp_path_factory.mktemp("plugins"), "rvv", TWO_VLENS))
+    return (*JOB, *plugins.small_blocks(tmp_path_factory.mktemp("plugins"), "rvv", plugins.TWO_VLENS))
 
 
 @pytest.fixture(scope="module")

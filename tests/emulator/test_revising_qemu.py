@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tensorop.store import journal
-from tests.nothing.test_revising import ANSWERS, GROUP, LLM, WHOLE, Model, model, noted, started, tried
+from tests.nothing.test_revising import ANSWERS, GROUP, LLM, WHOLE, Model, model, noted, printed, started, tried
+from tests.support import plugins
 
 _ = model  # the fixture
-JOB = ("--platform", "cortex-a53", "--runner", "qemu", "--trials", "16", "--batch", "2")
+JOB = ("--runner", "qemu", "--trials", "16", "--batch", "2")
 
 
 def made(out: Path) -> dict[str, bytes]:
@@ -19,7 +20,8 @@ def made(out: Path) -> dict[str, bytes]:
 
 def test_what_was_measured_is_asked_with_and_a_replay_makes_the_same_library(model: Model, tmp_path: Path) -> None:
     out, again = tmp_path / "out", tmp_path / "again"
-    text, _ = started(out, *JOB, *LLM).communicate(timeout=1500)
+    job = (*JOB, *plugins.small_blocks(tmp_path / "plugins", "cortex-a53"))
+    text = printed(started(out, *job, *LLM), 600)
     assert len(model.asked) == len(ANSWERS), text
     better = model.asked[1]
     assert "Your best template so far is `llm-1`" in better
@@ -37,7 +39,7 @@ def test_what_was_measured_is_asked_with_and_a_replay_makes_the_same_library(mod
     assert noted(history) == WHOLE
     assert [template.name for template, _ in history.joined(GROUP)] == ["llm-2", "llm-4"]
 
-    text, _ = started(again, *JOB, "--author", "replay", "--transcript", str(out)).communicate(timeout=1500)
+    text = printed(started(again, *job, "--author", "replay", "--transcript", str(out)), 600)
     assert len(model.asked) == len(ANSWERS)
     assert tried(journal.read(again)) == tried(history), text
     assert made(again) == made(out)

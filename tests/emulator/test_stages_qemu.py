@@ -13,6 +13,7 @@ from tensorop.model.job import Job
 from tensorop.model.operator import STAGES
 from tensorop.specs import operators
 from tensorop.store import journal
+from tests.support import plugins
 from tests.support.operators import gemm
 
 
@@ -21,7 +22,9 @@ def test_a_product_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     left_out = {"single-vlen", "robust"}
     operator = replace(gemm(), stages=tuple(name for name in STAGES if name not in left_out))
     monkeypatch.setattr(operators, "load", lambda *_: operator)
-    job = Job("gemm", "rvv", ("f32",), ((16, 16, 16), (33, 40, 9)), trials=3, out=tmp_path / "out")
+    _, platform, _, folder = plugins.small_blocks(tmp_path / "plugins", "rvv", plugins.TWO_VLENS)
+    shapes = ((16, 16, 16), (33, 40, 9))
+    job = Job("gemm", platform, ("f32",), shapes, trials=3, out=tmp_path / "out", plugins=(Path(folder),))
     told = list(pipeline.run(job))
     assert isinstance(told[-1], Done)
     assert told[-1].library is not None

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -66,9 +64,13 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Model]:
         yield Model(server)
 
 
-def started(out: Path, *more: str) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-m", "tensorop", *COMMAND.split(), "--out", str(out), *more]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def started(out: Path, *more: str) -> commands.Child:
+    return commands.start(*COMMAND.split(), "--out", out, *more, cwd=out.parent)
+
+
+def printed(run: commands.Child, timeout_s: float = 120) -> str:
+    ended = commands.finish(run, timeout_s)
+    return ended.stderr + ended.stdout
 
 
 def tried(history: journal.History) -> list[tuple[str, str, float | None]]:
@@ -89,8 +91,8 @@ LLM = ("--author", "llm", "--author-calls", str(len(ANSWERS)))
 def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -> None:
     out, replayed = tmp_path / "out", tmp_path / "replayed"
     run = started(out, *TRIALS, *LLM)
-    model.before = lambda number: run.send_signal(signal.SIGKILL) if number == 3 else None
-    run.communicate(timeout=120)
+    model.before = lambda number: os.kill(run.pid, signal.SIGKILL) if number == 3 else None
+    printed(run)
     assert run.returncode == -signal.SIGKILL
     first, better, lost = model.asked
     assert "Write a new template" in first
@@ -100,7 +102,7 @@ def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -
 
     model.asked.pop()  # the third question got no answer
     model.before = lambda number: None
-    text, _ = started(out, *TRIALS, *LLM).communicate(timeout=120)
+    text = printed(started(out, *TRIALS, *LLM))
     assert "a call was in flight when the last process ended: the first question with seed 3" in text
     assert model.asked[2] == lost
     assert len(model.asked) == len(ANSWERS)
@@ -118,14 +120,14 @@ def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -
     record, _ = report.report(out)
     assert {one.name: one.parent for one in record.templates}["llm-2"] == "llm-1"
 
-    printed = commands.tensorop("prompt", "gemm", "--platform", "generic", "--run", out, "--round", "2", cwd=tmp_path)
-    assert better.strip() in printed.stdout
+    shown = commands.tensorop("prompt", "gemm", "--platform", "generic", "--run", out, "--round", "2", cwd=tmp_path)
+    assert better.strip() in shown.stdout
     words = ("prompt", "gemm", "--platform", "generic", "--run", out, "--round", "9")
     assert "has 5 rounds" in commands.refused(*words, cwd=tmp_path)
 
     (replayed / "work").mkdir(parents=True)
     shutil.copytree(out / "work" / "llm", replayed / "work" / "llm")
-    text, _ = started(replayed, *TRIALS, "--author", "replay").communicate(timeout=120)
+    text = printed(started(replayed, *TRIALS, "--author", "replay"))
     assert len(model.asked) == len(ANSWERS)
     assert noted(journal.read(replayed)) == WHOLE, text
     assert tried(journal.read(replayed)) == tried(history)
@@ -135,11 +137,11 @@ def test_a_resumed_run_knows_what_failed_before_the_search(model: Model, tmp_pat
     model.answers = (ANSWERS[0], "Sorry.", "Sorry.", EDIT, ANSWERS[-1], ANSWERS[-1])
     job = (*TRIALS, "--author", "llm", "--author-calls", "6")
     run = started(tmp_path, *job)
-    model.before = lambda number: run.send_signal(signal.SIGKILL) if number == 4 else None
-    run.communicate(timeout=120)
+    model.before = lambda number: os.kill(run.pid, signal.SIGKILL) if number == 4 else None
+    printed(run)
     assert "Your best template so far" in model.asked.pop()
     model.before = lambda number: None
-    text, _ = started(tmp_path, *job).communicate(timeout=120)
+    text = printed(started(tmp_path, *job))
     assert len(model.asked) == 6, text
     failures = model.asked[4].split("Recent answers failed")[1]
     assert failures.count("expected a head between two lines") == 2
@@ -151,7 +153,7 @@ def test_each_dtype_is_asked_about_and_replayed(model: Model, tmp_path: Path) ->
     whole = (HEAD.format(what=f"{nr} columns").replace("nr: [3]", f"nr: [{nr}]") + GOOD for nr in (3, 4, 5, 6, 7))
     model.answers = tuple(f"```\n{text}```\n" for text in whole)
     job = (*TRIALS, "--dtype", "f32,f64")
-    text, _ = started(tmp_path / "out", *job, *LLM).communicate(timeout=240)
+    text = printed(started(tmp_path / "out", *job, *LLM), 240)
     assert ["for f64; less is better" in asked for asked in model.asked] == [False] * 3 + [True] * 2, text
     history = journal.read(tmp_path / "out")
     groups = GROUP, (Stage.MICRO, "f64", 0)
@@ -161,7 +163,7 @@ def test_each_dtype_is_asked_about_and_replayed(model: Model, tmp_path: Path) ->
     tried_f64 = {end.trial.variant.template.name for end in history.ended(groups[1])}
     assert {"llm-1", "llm-2", "llm-3", "llm-4", "llm-5"} <= tried_f64
     again = tmp_path / "again"
-    text, _ = started(again, *job, "--author", "replay", "--transcript", str(tmp_path / "out")).communicate(timeout=240)
+    text = printed(started(again, *job, "--author", "replay", "--transcript", str(tmp_path / "out")), 240)
     assert len(model.asked) == 5
     assert tried(journal.read(again)) == tried(history), text
 
@@ -169,7 +171,7 @@ def test_each_dtype_is_asked_about_and_replayed(model: Model, tmp_path: Path) ->
 def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model, tmp_path: Path) -> None:
     model.before = lambda number: time.sleep(2.0)
     began = time.monotonic()
-    text, _ = started(tmp_path, *NULL, *LLM, "--budget", "2s").communicate(timeout=120)
+    text = printed(started(tmp_path, *NULL, *LLM, "--budget", "2s"))
     assert time.monotonic() - began > 2.0 * len(ANSWERS)
     history = journal.read(tmp_path)
     assert noted(history) == WHOLE, text
@@ -184,15 +186,15 @@ def test_ctrl_c_does_not_wait_for_the_model(model: Model, tmp_path: Path) -> Non
         assert run.poll() is None
         time.sleep(0.05)
     time.sleep(1.0)
-    run.send_signal(signal.SIGINT)
-    text, _ = run.communicate(timeout=30)
+    os.kill(run.pid, signal.SIGINT)
+    text = printed(run, 30)
     pressed.set()
     assert "stopping the search" in text
     assert run.returncode == 130, text  # simulated costs make no library
     assert "Traceback" not in text
     model.asked.pop()
     model.before = lambda number: None
-    text, _ = started(tmp_path, *TRIALS, *LLM).communicate(timeout=120)
+    text = printed(started(tmp_path, *TRIALS, *LLM))
     assert noted(journal.read(tmp_path))[:2] == WHOLE[:2], text
 
 
@@ -205,27 +207,27 @@ def answer(folder: Path, number: int, text: str) -> None:
 def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     by_hand = (*TRIALS, "--author", "manual", "--withhold", "lanes")
     out, prompts = tmp_path / "out", tmp_path / "out" / "work" / "llm" / "prompts"
-    text, _ = started(out, *by_hand).communicate(timeout=120)
+    text = printed(started(out, *by_hand))
     assert f"{prompts / '0001.md'} waits for an answer" in text
     assert "and run the same command again" in text.splitlines()[-1]
     assert "Write a new template" in (prompts / "0001.md").read_text()
     before = tried(journal.read(out))
     assert before
-    text, _ = started(out, *by_hand).communicate(timeout=120)
+    text = printed(started(out, *by_hand))
     assert [path.name for path in prompts.iterdir()] == ["0001.md"], text
     assert tried(journal.read(out)) == before
 
     answer(out, 1, ANSWERS[0])
-    text, _ = started(out, *by_hand).communicate(timeout=120)
+    text = printed(started(out, *by_hand))
     assert "llm-1: accepted" in text
     assert "Your best template so far is `llm-1`" in (prompts / "0002.md").read_text()
     answer(out, 2, VAIN)
-    text, _ = started(out, *by_hand).communicate(timeout=120)
+    text = printed(started(out, *by_hand))
     assert "is not in the template" in (prompts / "0003.md").read_text()
-    started(out, *by_hand).communicate(timeout=120)
+    printed(started(out, *by_hand))
     assert len([*prompts.iterdir()]) == 3
     answer(out, 3, EDIT)
-    text, _ = started(out, *by_hand).communicate(timeout=120)
+    text = printed(started(out, *by_hand))
     history = journal.read(out)
     assert noted(history) == [("llm-1", 0, "ok"), ("answer 2", 0, "refused"), ("llm-2", 1, "ok")], text
     assert {"llm-1", "llm-2"} <= {end.trial.variant.template.name for end in history.ended(GROUP)}
@@ -234,18 +236,18 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     assert "| llm-2 | you | llm-1 |" in (prompts / "0004.md").read_text()  # it was tried before the next question
 
     answer(out, 4, VAIN)
-    text, _ = started(out, *by_hand, "--author-calls", "4").communicate(timeout=120)
+    text = printed(started(out, *by_hand, "--author-calls", "4"))
     assert "and run the same command again" not in text  # the limit leaves no call for a repair
     assert len([*prompts.iterdir()]) == 4
     history = journal.read(out)
 
     replay = (*TRIALS, "--author", "replay", "--withhold", "lanes", "--transcript", str(out))
-    text, _ = started(tmp_path / "replayed", *replay).communicate(timeout=120)
+    text = printed(started(tmp_path / "replayed", *replay))
     again = journal.read(tmp_path / "replayed")
     assert noted(again) == noted(history), text
     assert [one.text for one, _ in again.joined(GROUP)] == [one.text for one, _ in history.joined(GROUP)]
     assert "differs from the recording's" not in text
-    text, _ = started(tmp_path / "other", *replay, "--seed", "7").communicate(timeout=120)
+    text = printed(started(tmp_path / "other", *replay, "--seed", "7"))
     assert "--seed 7 differs from the recording's, which is 0" in text
 
 

@@ -22,6 +22,8 @@ parent: {parent}
 description: small blocks
 tunables: {{mc: [64, 256, 2048], kc: [64, 128], nc: [128, 256]}}
 """
+# Two VLENs are several: the searches, trees and specialisations of rvv's own three differ in number alone.
+TWO_VLENS = "vlens: [128, 256]\nverify_vlens: [128, 256]\n"  # test_dtypes_qemu.py verifies at others too
 
 # The scalar set's primitives under another name, one of them said differently: `fma` by the C library's builtin.
 PRIMITIVES_FROM, PRIMITIVES = "scalar", "my-primitives"
