@@ -1,8 +1,9 @@
 """The command line in a process of its own that had it loaded already: a copy of one that stays, made for each command.
 
-Loading takes a second, of jobs with what they search and report with three; a suite starts some hundred commands. The
-one that stays (`python -m tests.support.preloaded`) has loaded modules and done nothing else. Each copy has a session,
-folder, environment and output of its own, runs `tensorop.cli.entry.main` and ends as an interpreter ends.
+Loading takes a second, of jobs with what they search and report with three; a suite starts some hundred commands.
+Jinja2 takes another for gemm's templates. The one that stays (`python -m tests.support.preloaded`) has loaded modules
+and read these templates, and done nothing else. Each copy has a session, folder, environment and output of its own,
+runs `tensorop.cli.entry.main` and ends as an interpreter ends.
 """
 
 from __future__ import annotations
@@ -119,8 +120,20 @@ def _load() -> None:
     import skopt  # type: ignore[import-untyped]  # noqa: F401
     from sklearn import ensemble, inspection  # type: ignore[import-untyped]  # noqa: F401
 
+    from tensorop.author import c_gate, offline
     from tensorop.cli import main  # noqa: F401
+    from tensorop.render import instantiate, render
     from tensorop.report import page  # noqa: F401
+    from tensorop.specs import operators
+
+    gemm = operators.load("gemm")
+    for template in (*offline.templates(gemm.folder, gemm.name), offline.direct(gemm.folder, gemm.name)):
+        assert template is not None
+        render.read_ahead(gemm.templates, c_gate.marked(template.text), instantiate.KERNEL)
+    around = render.of_operator(gemm.parts)
+    for name in around.list_templates(filter_func=lambda name: name.endswith((".c.j2", ".h.j2"))):
+        if not name.startswith(("kernels/", "prompts/")):
+            around.get_template(name)
 
 
 if __name__ == "__main__":
