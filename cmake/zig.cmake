@@ -23,8 +23,10 @@ if(NOT TENSOROP_TOOLS)
   endif()
   set(TENSOROP_TOOLS "${CMAKE_BINARY_DIR}/tensorop-tools")
   set(_target "${CMAKE_SYSTEM_PROCESSOR}-linux-gnu.${TENSOROP_GLIBC}")
+  # zig adds a sanitizer to what is not optimised, and builds its library for each target; -fsanitize=undefined asks for it.
+  set(_words_cc "-target ${_target} -fno-sanitize=undefined")
   # CMake wants one program for each tool.
-  foreach(_tool IN ITEMS "cc|cc -target ${_target}" "c++|c++ -target ${_target}" "ar|ar" "ranlib|ranlib")
+  foreach(_tool IN ITEMS "cc|cc ${_words_cc}" "c++|c++ ${_words_cc}" "ar|ar" "ranlib|ranlib")
     string(REPLACE "|" ";" _tool "${_tool}")
     list(GET _tool 0 _name)
     list(GET _tool 1 _words)

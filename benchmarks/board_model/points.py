@@ -25,10 +25,11 @@ from typing import Any
 
 import yaml
 
+from tensorop.build import tool
 from tensorop.measure import board
 from tensorop.model.platform import Platform
 from tensorop.paths import native_dir
-from tensorop.provision import baseline
+from tensorop.provision import baseline, libc, zig
 from tensorop.runners.base import Launch
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import board as spec
@@ -71,15 +72,20 @@ class Speed:
         return [p["value"] for p in self.point["published"] if not low <= p["value"] <= high]
 
 
-def build(name: str, arch: str, folder: Path) -> Path:
-    """One of programs/; blas loads a shared library, so it links to glibc."""
-    out = folder / name
-    options = ["-O2", "-I", str(native_dir()), *([] if name == "blas" else ["-static"])]
-    if arch == "riscv64":
-        options.append("-mcpu=baseline_rv64+v+zvl256b")
-    target = f"{arch}-linux-gnu.2.31" if name == "blas" else f"{arch}-linux-musl"
-    source = HERE / "programs" / f"{name}.c"
-    subprocess.run([sys.executable, "-m", "ziglang", "cc", "-target", target, *options, "-o", out, source], check=True)
+def build(name: str, platform: Platform, folder: Path) -> Path:
+    """One of programs/; blas loads a shared library, so it links to glibc, as products do."""
+    compiler, out = platform.compiler, folder / name
+    target = compiler.shared_target if name == "blas" else compiler.static_target
+    extensions = ["-mcpu=baseline_rv64+v+zvl256b"] if platform.arch == "riscv64" else []
+    source, made = HERE / "programs" / f"{name}.c", folder / f"{name}.o"
+    compiled = (*tool.cc("-target", target, "-O2", *extensions, "-I", str(native_dir())), "-c", source, "-o", made)
+    # Linked without the extensions, and optimised: zig would build a C library for them, and else a sanitizer.
+    linked = tool.cc("-target", target, "-O2", str(made), "-o", name)
+    if name != "blas":
+        linked = libc.static_link(platform.arch).argv((str(made),), name)
+    for command in (compiled, linked):
+        subprocess.run(command, check=True, cwd=folder, env=zig.zig_environment())
+    out.chmod(0o755)
     return out
 
 
@@ -203,7 +209,7 @@ def main() -> int:
         parser.error(f"no point of {given.platform} is named like '{given.only}'")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
         names = dict.fromkeys(point["program"] for point in data["points"])
-        programs = {name: build(name, platform.arch, Path(folder)) for name in names}
+        programs = {name: build(name, platform, Path(folder)) for name in names}
         mode = "sensitivity" if given.sensitivity else "interval"
         within = data.get("within", 0.0)
         speeds = list(
