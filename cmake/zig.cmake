@@ -23,7 +23,8 @@ if(NOT TENSOROP_TOOLS)
   endif()
   set(TENSOROP_TOOLS "${CMAKE_BINARY_DIR}/tensorop-tools")
   set(_target "${CMAKE_SYSTEM_PROCESSOR}-linux-gnu.${TENSOROP_GLIBC}")
-  # zig adds a sanitizer to what is not optimised, and builds its library for each target; -fsanitize=undefined asks for it.
+  # zig adds a sanitizer to programs that are not optimised, and builds its library for each target.
+  # -fsanitize=undefined asks for it.
   set(_words_cc "-target ${_target} -fno-sanitize=undefined")
   # CMake wants one program for each tool.
   foreach(_tool IN ITEMS "cc|cc ${_words_cc}" "c++|c++ ${_words_cc}" "ar|ar" "ranlib|ranlib")

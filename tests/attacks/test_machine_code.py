@@ -273,7 +273,7 @@ def test_a_library_that_looks_elsewhere(product: Path, tmp_path: Path) -> None:
     relinked(own, "", "-Wl,-rpath,/tmp/evil")
     refused(own, "/tmp/evil")
     more = tmp_path / "libevil.so"
-    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-shared", "-o", str(more)]
+    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-shared", "-O2", "-o", str(more)]
     words += ["-Wl,-soname,libevil.so", "-x", "c", "-"]
     text = f"{SEEN} int tensorop_evil(void) {{ return 1; }}"
     subprocess.run(words, env=zig_environment(), input=text.encode(), check=True, capture_output=True, timeout=60)
@@ -401,7 +401,7 @@ def test_what_a_library_brings_with_it_is_read_too(name: str, product: Path, tmp
     (own / "lib/libtensorop_cblas.so").symlink_to(honest.name)
     text, said = LIBRARIES["a constructor"]
     (tmp_path / "early.c").write_text(text + f"{SEEN} int tensorop_evil(void) {{ return 1; }}")
-    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-shared", "-fPIC"]
+    words = [*zig_cc(), "-target", platforms.load("generic").compiler.shared_target, "-shared", "-fPIC", "-O2"]
     words += [f"-Wl,-soname,{name}", "early.c", "-o", str(own / "lib" / name)]
     subprocess.run(words, env=zig_environment(), cwd=tmp_path, check=True, capture_output=True, timeout=60)
     uses = f"int tensorop_evil(void); {SEEN} int tensorop_g(void) {{ return tensorop_evil(); }}"
