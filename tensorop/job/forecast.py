@@ -21,6 +21,7 @@ from tensorop.author import offline
 from tensorop.events import Done, Event, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.trial import Stage
 from tensorop.search.loop import SearchEnded
 from tensorop.search.task import NEW, SHORTLISTED, Pass
 from tensorop.space.problems import for_search, sketch, within, work
@@ -84,8 +85,17 @@ def forecast(
     else:
         templates = len(offline.files(operator.folder, operator.added))
         named = max(start.surely(sources, job, operator, target.platform, dtype) for dtype in job.dtypes)
-        least = max(named, templates) * micro + max(named, min(SHORTLISTED, templates + NEW)) * blocking
-        seconds[SEARCH] = max(job.budget_s, dtypes * least)
+        least: dict[str, float] = {
+            Stage.MICRO: dtypes * max(named, templates) * micro,
+            Stage.BLOCKING: dtypes * max(named, min(SHORTLISTED, templates + NEW)) * blocking,
+        }
+        own = sum(one.share for one in passes if one.own_budget and one.wanted(target))
+        shares = {one.name: one.share for one in passes if one.plan and not one.own_budget}
+        left = job.budget_s * (1 - own)
+        each = left / sum(shares.values())
+        # later stages make do with what these leave
+        micro_and_blocking = sum(max(each * shares.get(name, 0.0), trials) for name, trials in least.items())
+        seconds[SEARCH] = job.budget_s * own + max(left, micro_and_blocking)
     phases = {one.name: SEARCH if one.own_budget else LIBRARY for one in passes if one.measure}
     return Forecast(kind, seconds, {**sizes, "micro": 1.0, "blocking": trial}, {**_PHASES, **phases})
 

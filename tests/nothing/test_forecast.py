@@ -69,7 +69,8 @@ def test_a_search_takes_what_its_first_trials_do_whatever_the_budget() -> None:
     rates = qemu.Backend.budgets.part_seconds
     assert found.seconds["search"] > 2 * sum(rates[name] * found.sizes[name] for name in ("micro", "blocking")) > 0
     assert found.seconds["search"] > 10
-    assert plan(shapes=SUITE, budget_s=5.0).seconds["search"] == found.seconds["search"]
+    # only the parts with a budget of their own become shorter
+    assert found.seconds["search"] > plan(shapes=SUITE, budget_s=5.0).seconds["search"] > found.seconds["search"] - 5
 
 
 def test_more_cores_take_less(monkeypatch: pytest.MonkeyPatch) -> None:
