@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from tensorop.provision import mca
 from tensorop.specs import platforms
 from tensorop.target import Target
 from tensorop.trial.evaluator import Evaluator, Prepared
-from tests.nothing.test_revising import FIRST, Model, model, started
+from tests.nothing.test_revising import FIRST, Model, model, printed, started
 from tests.support import drawn_kernels
 
 _ = model  # the fixture
@@ -151,8 +153,9 @@ def test_a_question_shows_the_loop_and_the_share_of_the_peak(model: Model, tmp_p
     model.answers = (f"```\n{slow}```\n", f"```\n{FIRST}```\n")
     options = ("--platform", "native", "--trials", "10", "--withhold", "lanes,outer")
     job = started(tmp_path, *options, "--author", "llm", "--author-calls", "2")
-    model.before = lambda number: job.terminate() if number == 2 else None  # the question is all that is wanted
-    text, _ = job.communicate(timeout=600)
+    # the question is all that is wanted
+    model.before = lambda number: os.kill(job.pid, signal.SIGTERM) if number == 2 else None
+    text = printed(job, 600)
     assert len(model.asked) == 2, text
     better = model.asked[1]
     assert "% of the core's peak" in better
