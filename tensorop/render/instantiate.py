@@ -22,6 +22,7 @@ CANDIDATE = "candidate.c.j2"  # a template: a kernel behind the harness
 KERNEL = "kernel.c.j2"  # an operator's template: the tiles of one micro-kernel
 DECIDE = "decide.c.j2"  # an operator's template: what its driver decides, for the host
 LANES = "lanes"  # the call in a kernel's text that returns the elements in a vector
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
@@ -186,7 +187,7 @@ def kernel_context(operator: Operator, platform: Platform, variant: Variant) -> 
     """The input and primitives of one kernel's text."""
     kernel = variant.kernel
     names = template_names(operator, platform, variant)
-    for name in (*operator.runtime, "headers", "support"):
+    for name in (*set_by_calls(operator, kernel.template), "headers", "support"):
         names.pop(name, None)
     if not _NUMERIC.fullmatch(str(names["lanes"])):
         names["lanes"] = f"{LANES}()"
@@ -293,8 +294,15 @@ def as_built(operator: Operator, platform: Platform, variant: Variant) -> Varian
     A kernel's text and a candidate depend on nothing else. Variants with the same result share both, under its id.
     """
     full = defaults(operator, platform, variant.kernel.dtype, variant.point)
-    fixed = (name for name in operator.blocking.values if name in full and name not in operator.runtime)
+    called = set_by_calls(operator, variant.template)
+    fixed = (name for name in operator.blocking.values if name in full and name not in called)
     return replace(variant, blocking=Point.of({name: full[name] for name in fixed}))
+
+
+def set_by_calls(operator: Operator, template: KernelTemplate) -> tuple[str, ...]:
+    """The run-time tunables that a template's text does not name. Its kernel is built once for all their values."""
+    named = set(_NAME.findall(template.text))
+    return tuple(name for name in operator.runtime if name not in named)
 
 
 def missing_primitives(platform: Platform, template: KernelTemplate, dtype: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorop import backends, pipeline
+from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.backends.null import Backend, Nowhere
 from tensorop.errors import SpecError
@@ -177,12 +177,12 @@ def test_no_more_columns_or_rows_side_by_side_than_prefetchers_follow() -> None:
 
 @pytest.mark.parametrize("platform", ["cortex-a53", "spacemit-k1", "avx512"])
 def test_a_kernel_that_streams_is_measured_on_more_than_level_2_holds(platform: str) -> None:
-    target = backends.reach(platforms.load(platform), None)
-    level_2 = target.platform.caches["l2"].size
+    target = platforms.load(platform)
+    level_2 = target.caches["l2"].size
     for name, template in TEMPLATES.items():
         if "stream" not in template.reads.values() and name != "outer":
             continue
         variant = Variant(Kernel(template, "f32", first(platform, template)[0]))
-        problem = micro_problem(OPERATOR, target.platform, variant, 0)
+        problem = micro_problem(OPERATOR, target, variant, 0)
         size = 4 * problem.dims["m"] * problem.dims["k"]
         assert (size >= level_2) == (name == "stream")

@@ -241,15 +241,15 @@ scalar_f64_outer_ab5e_tile_1x2(size_t m, size_t k, const double *restrict a, siz
 
 static void scalar_f64_outer_ab5e_packed_1x1(scalar_f64_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
-    scalar_f64_outer_ab5e_tile_1x1_tail(m, k, a, 1 * (1), b, 1, 1, alpha, beta, c, ldc);
+    scalar_f64_outer_ab5e_tile_1x1_tail(m, k, a, lda, b, 1, 1, alpha, beta, c, ldc);
 }
 static void scalar_f64_outer_ab5e_packed_1x2(scalar_f64_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (1)) {
-        scalar_f64_outer_ab5e_tile_1x2(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
+        scalar_f64_outer_ab5e_tile_1x2(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    scalar_f64_outer_ab5e_tile_1x2_tail(m, k, a, 1 * (1), b, 2, 1, alpha, beta, c, ldc);
+    scalar_f64_outer_ab5e_tile_1x2_tail(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
 }
 
 static void (*const scalar_f64_outer_ab5e_packed[2][1])(scalar_f64_outer_ab5e_ARGS) = {

@@ -216,15 +216,15 @@ neon_f32_outer_ab5e_tile_1x2(size_t m, size_t k, const float *restrict a, size_t
 
 static void neon_f32_outer_ab5e_packed_1x1(neon_f32_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
-    neon_f32_outer_ab5e_tile_1x1_tail(m, k, a, 1 * (4), b, 1, 1, alpha, beta, c, ldc);
+    neon_f32_outer_ab5e_tile_1x1_tail(m, k, a, lda, b, 1, 1, alpha, beta, c, ldc);
 }
 static void neon_f32_outer_ab5e_packed_1x2(neon_f32_outer_ab5e_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (4)) {
-        neon_f32_outer_ab5e_tile_1x2(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+        neon_f32_outer_ab5e_tile_1x2(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    neon_f32_outer_ab5e_tile_1x2_tail(m, k, a, 1 * (4), b, 2, 1, alpha, beta, c, ldc);
+    neon_f32_outer_ab5e_tile_1x2_tail(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
 }
 
 static void (*const neon_f32_outer_ab5e_packed[2][1])(neon_f32_outer_ab5e_ARGS) = {

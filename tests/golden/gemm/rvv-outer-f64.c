@@ -287,15 +287,15 @@ rvv_f64_outer_58ad_tile_1x2(size_t m, size_t k, const double *restrict a, size_t
 
 static void rvv_f64_outer_58ad_packed_1x1(rvv_f64_outer_58ad_ARGS) {
     (void)sb, (void)lda;
-    rvv_f64_outer_58ad_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_58ad_tile_1x1_tail(m, k, a, lda, b, 1, 1, alpha, beta, c, ldc);
 }
 static void rvv_f64_outer_58ad_packed_1x2(rvv_f64_outer_58ad_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (__riscv_vsetvlmax_e64m2())) {
-        rvv_f64_outer_58ad_tile_1x2(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
+        rvv_f64_outer_58ad_tile_1x2(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    rvv_f64_outer_58ad_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e64m2()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_f64_outer_58ad_tile_1x2_tail(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
 }
 
 static void (*const rvv_f64_outer_58ad_packed[2][1])(rvv_f64_outer_58ad_ARGS) = {

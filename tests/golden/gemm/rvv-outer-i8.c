@@ -229,15 +229,15 @@ rvv_i8_outer_10df_tile_1x2(size_t m, size_t k, const int16_t *restrict a, size_t
 
 static void rvv_i8_outer_10df_packed_1x1(rvv_i8_outer_10df_ARGS) {
     (void)sb, (void)lda;
-    rvv_i8_outer_10df_tile_1x1_tail(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 1, 1, alpha, beta, c, ldc);
+    rvv_i8_outer_10df_tile_1x1_tail(m, k, a, lda, b, 1, 1, alpha, beta, c, ldc);
 }
 static void rvv_i8_outer_10df_packed_1x2(rvv_i8_outer_10df_ARGS) {
     (void)sb, (void)lda;
     if (m == 1 * (__riscv_vsetvlmax_e32m2())) {
-        rvv_i8_outer_10df_tile_1x2(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 2, 1, alpha, beta, c, ldc);
+        rvv_i8_outer_10df_tile_1x2(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
         return;
     }
-    rvv_i8_outer_10df_tile_1x2_tail(m, k, a, 1 * (__riscv_vsetvlmax_e32m2()), b, 2, 1, alpha, beta, c, ldc);
+    rvv_i8_outer_10df_tile_1x2_tail(m, k, a, lda, b, 2, 1, alpha, beta, c, ldc);
 }
 
 static void (*const rvv_i8_outer_10df_packed[2][1])(rvv_i8_outer_10df_ARGS) = {
