@@ -248,15 +248,20 @@ class Target(ABC):
 
         lap: called with the name of each step when it ends
         """
-        made = building.compile_source(source, building.candidate_flags(self.platform), work=work, timeout_s=timeout_s)
-        lap("compile")
-        if isinstance(made, Outcome):
-            return made
-        refused = object_gate.check_object(made.path)
-        lap("check")
-        if refused is not None:
-            return refused
-        program = link_candidate(made, self.platform.arch, work=work)
+        objects: list[Artifact] = []
+        for part in source.parts:
+            made = building.compile_source(
+                part, building.candidate_flags(self.platform), work=work, timeout_s=timeout_s
+            )
+            lap("compile")
+            if isinstance(made, Outcome):
+                return made
+            refused = object_gate.check_part(made.path, source, part)
+            lap("check")
+            if refused is not None:
+                return refused
+            objects.append(made)
+        program = link_candidate(*objects, arch=self.platform.arch, work=work)
         lap("link")
         return program
 

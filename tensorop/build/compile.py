@@ -115,17 +115,22 @@ def _intrinsics(source: Source, flags: tuple[str, ...]) -> Artifact | Outcome | 
 
 
 def compile_and_link(source: Source, platform: Platform, flags: tuple[str, ...]) -> Artifact | Outcome:
-    """A source compiled with these flags and linked into the harness. Outcomes and errors of both steps."""
-    made = compile_source(source, flags)
-    return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
+    """A source's parts compiled with these flags and linked into the harness. Outcomes and errors of both steps."""
+    objects: list[Artifact] = []
+    for part in source.parts:
+        made = compile_source(part, flags)
+        if isinstance(made, Outcome):
+            return made
+        objects.append(made)
+    return link_candidate(*objects, arch=platform.arch)
 
 
-def link_candidate(candidate: Artifact, arch: str, *, work: Path | None = None) -> Artifact | Outcome:
-    """A static program that runs an object's candidate through the harness.
+def link_candidate(*objects: Artifact, arch: str, work: Path | None = None) -> Artifact | Outcome:
+    """A static program that runs the objects' candidate through the harness.
 
     Outcome: COMPILE if the linker fails (a missing or a duplicate symbol). Raises MissingTool, JobError.
     """
-    return _linked((harness.static_object(arch), candidate), arch, CANDIDATE, work)
+    return _linked((harness.static_object(arch), *objects), arch, CANDIDATE, work)
 
 
 def link_program(made: Artifact, *, arch: str, name: str) -> Artifact | Outcome:

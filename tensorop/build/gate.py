@@ -22,10 +22,12 @@ from tensorop.build import disassembly, needs
 from tensorop.build.disassembly import Instruction
 from tensorop.build.needs import Needs
 from tensorop.model.architecture import Architecture
+from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files
 
 ENTRIES = frozenset(f"tensorop_candidate_{number}" for number in range(32))  # as many as harness_entry.c knows
+APART = "tensorop_variant"  # by which a driver knows a kernel that is compiled apart from it
 
 _WRITE, _ALLOC, _EXEC, _TLS = 0x1, 0x2, 0x4, 0x400
 _RUNS_BEFORE_MAIN = frozenset({"SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY"})
@@ -59,6 +61,13 @@ def check_object(
     except (ELFError, OSError, ValueError, KeyError, AssertionError) as e:
         why = f"it cannot be read: {e}"
     return None if why is None else Outcome(Kind.OBJECT, "build", f"the object is refused: {why}")
+
+
+def check_part(path: Path, source: Source, part: Source) -> Outcome | None:
+    """As `check_object` for the object of a part of a candidate: beside a driver, a kernel defines APART alone."""
+    if part is source.driver:
+        return check_object(path, of=needs.KERNEL.with_calls([APART]))
+    return check_object(path, entries=ENTRIES if source.driver is None else {APART})
 
 
 def runs_when_loaded(elf: ELFFile) -> str | None:

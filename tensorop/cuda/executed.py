@@ -139,7 +139,7 @@ class Execution:
             return made
         if refused := gate.check_object(made.path, of=_NEEDS):
             return refused
-        return link_candidate(made, self.platform.arch, work=self.work)
+        return link_candidate(made, arch=self.platform.arch, work=self.work)
 
     def _source(self, one: Candidate, dtype: str) -> Source | Outcome:
         kind = dtype.removesuffix(kernels.FLOAT_C)

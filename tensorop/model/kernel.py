@@ -161,6 +161,12 @@ class Source:
     files: tuple[tuple[str, str], ...]  # (file name, text); the first one is compiled
     language: str = "c"
     flags: tuple[str, ...] = ()  # compiler flags, in addition to the platform's
+    driver: Source | None = None  # C that is compiled apart and linked to this, the same for many sources
+
+    @property
+    def parts(self) -> tuple[Source, ...]:
+        """What is compiled apart, the kernel's part first."""
+        return (self,) if self.driver is None else (self, self.driver)
 
     @property
     def digest(self) -> str:

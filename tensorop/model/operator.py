@@ -79,6 +79,7 @@ class Operator:
     micro_layout: Mapping[str, Value]
     blocking: Tunables  # the second stage's tunables
     runtime: tuple[str, ...]  # blocking tunables that are dims of each call, so that they need no new build
+    named: tuple[str, ...]  # those that a kernel template may name, which is then built for each of their values
     defaults: Mapping[str, str]  # of blocking tunables, for the first stage
     suites: Mapping[str, tuple[Shape, ...]]  # named lists of shapes, the usual one first
     probes: tuple[Shape, ...]  # shapes measured in addition to a suite, for the dispatch

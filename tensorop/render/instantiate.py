@@ -19,10 +19,11 @@ from tensorop.render import render, words
 from tensorop.space import Space
 
 CANDIDATE = "candidate.c.j2"  # a template: a kernel behind the harness
+# a template beside it: the kernel's part of the candidate, if it is compiled apart from the driver
+CANDIDATE_KERNEL = "candidate_kernel.c.j2"
 KERNEL = "kernel.c.j2"  # an operator's template: the tiles of one micro-kernel
 DECIDE = "decide.c.j2"  # an operator's template: what its driver decides, for the host
 LANES = "lanes"  # the call in a kernel's text that returns the elements in a vector
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
 
@@ -224,14 +225,20 @@ def narrow(platform: Platform, kernel: Kernel) -> Kernel | None:
 
 
 def candidate(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> Source:
-    """The C of a candidate behind the harness, around a kernel's text.
+    """The C of a candidate behind the harness, around a kernel's text; with a driver if the operator has it apart.
 
     Entry 0 is the operator, entry 1 its micro-kernel alone; for operators with a `kernel_grid`, entry 2 is the
     micro-kernel with the operator's parameters.
     Raises render.RenderError if the operator's template is wrong at this point.
     """
-    made = _of_operator(operator, CANDIDATE, around(operator, platform, variant, text))
-    return Source((("candidate.c", made), *operator.slots.files), flags=variant.template.flags)
+    names, flags = around(operator, platform, variant, text), variant.template.flags
+    made = _of_operator(operator, CANDIDATE, names)
+    folder = next(folder for folder in operator.parts if (folder / CANDIDATE).is_file())
+    kernel = _of_operator(operator, CANDIDATE_KERNEL, names) if (folder / CANDIDATE_KERNEL).is_file() else ""
+    if not kernel.strip():
+        return Source((("candidate.c", made), *operator.slots.files), flags=flags)
+    driver = Source((("driver.c", made), *operator.slots.files), flags=flags)
+    return Source((("kernel.c", kernel),), flags=flags, driver=driver)
 
 
 def _of_operator(operator: Operator, template: str, names: Mapping[str, object]) -> str:
@@ -294,15 +301,14 @@ def as_built(operator: Operator, platform: Platform, variant: Variant) -> Varian
     A kernel's text and a candidate depend on nothing else. Variants with the same result share both, under its id.
     """
     full = defaults(operator, platform, variant.kernel.dtype, variant.point)
-    called = set_by_calls(operator, variant.template)
-    fixed = (name for name in operator.blocking.values if name in full and name not in called)
+    fixed = operator.blocking.values.keys() & full.keys() - {*set_by_calls(operator, variant.template)}
     return replace(variant, blocking=Point.of({name: full[name] for name in fixed}))
 
 
 def set_by_calls(operator: Operator, template: KernelTemplate) -> tuple[str, ...]:
-    """The run-time tunables that a template's text does not name. Its kernel is built once for all their values."""
-    named = set(_NAME.findall(template.text))
-    return tuple(name for name in operator.runtime if name not in named)
+    """The run-time tunables for whose values a template's kernel is built once: it names none of them."""
+    named = (name for name in operator.named if re.search(rf"\b{name}\b", template.text))
+    return tuple(sorted({*operator.runtime} - {*named}))
 
 
 def missing_primitives(platform: Platform, template: KernelTemplate, dtype: str) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ class BlockingSpec(Record):
     tunables: dict[str, Annotated[list[int | str], Field(min_length=1)]]
     constraints: tuple[Constraint, ...] = Field(default=(), strict=False)
     runtime: tuple[str, ...] = Field(default=(), strict=False)
+    named: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class OperandSpec(Record):
@@ -216,8 +217,9 @@ class OperatorSpec(File):
         got = ", ".join(self.stages) or "none"
         rule(ordered and set(NEEDED) <= set(self.stages), f"key 'stages': expected {expected}, got {got}")
         blocking, costs, direct = self.blocking, self.costs, self.direct
-        for name in blocking.runtime:
-            _expect(name in blocking.tunables, "blocking.runtime", f"names among {', '.join(blocking.tunables)}", name)
+        for name in (*blocking.runtime, *blocking.named):
+            among = f"'runtime' and 'named' among {', '.join(blocking.tunables)}"
+            _expect(name in blocking.tunables, "blocking", among, name)
         for name in blocking.tunables:
             _expect(name in self.defaults, "defaults", f"one for each blocking tunable, none is for '{name}'")
         _expect(not costs.where or costs.terms, "costs.terms", "some, 'costs.where' names what they are made of")
@@ -267,6 +269,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
             blocking.constraints,
         ),
         "runtime": blocking.runtime,
+        "named": blocking.named,
         "suites": suites,
         "probes": _read(path, "probes", shapes, spec.probes),
         "clock_probes": _read(path, "clock_probes", shapes, spec.clock_probes),

@@ -156,7 +156,7 @@ def test_no_local_of_a_text_that_is_not_ours_keeps_anything(tmp_path: Path) -> N
     for flags in ((), kernel.CONFINED):
         source = replace(kernels.source("keeps(7); *(double *)c->buffer[1] = keeps(8);", before=KEEPS), flags=flags)
         made = building.compile_source(source, building.candidate_flags(kernels.platform()), work=tmp_path)
-        program = link_candidate(made, "x86_64", work=tmp_path)
+        program = link_candidate(made, arch="x86_64", work=tmp_path)
         (reply,) = session.run(Native(), program.path, [Check(kernels.axpy_call(2))])
         shown[flags] = float(reply.outputs["y"].view(np.float64)[0])
     assert shown == {(): 7, kernel.CONFINED: 0}

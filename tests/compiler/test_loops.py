@@ -138,7 +138,7 @@ def test_steps_ahead_and_spills(tmp_path):
 @pytest.mark.parametrize(("arch", "text"), [("riscv64", RISCV["ahead"]), ("aarch64", ARM["ahead"])])
 def test_a_linked_program_shows_the_same_loop_as_its_object(tmp_path, arch, text):
     made = compiled(text, arch, tmp_path)
-    program = link_candidate(made, arch, work=tmp_path)
+    program = link_candidate(made, arch=arch, work=tmp_path)
     assert isinstance(program, Artifact)
     before, after = inner_loop(made.path, "tensorop_candidate_0"), inner_loop(program.path)
     assert before is not None

@@ -109,7 +109,7 @@ def test_the_same_source_is_built_once_and_lies_beside_its_object(tmp_path):
 
 def test_a_missing_function_is_a_failed_link(tmp_path):
     made = kernels.built("nowhere(c);", tmp_path, before="void nowhere(const void *);")
-    outcome = link_candidate(made, "x86_64", work=tmp_path)
+    outcome = link_candidate(made, arch="x86_64", work=tmp_path)
     assert isinstance(outcome, Outcome)
     assert outcome.kind is Kind.COMPILE
     assert "nowhere" in outcome.message
@@ -134,3 +134,52 @@ def test_a_precompiled_header_of_intrinsics_changes_no_bit(tmp_path, arch):
         assert (f"{compiling.DECLARED}/{compiling.PRECOMPILED}" in made.command) == (not before)
         objects.append(made.path.read_bytes())
     assert objects[0] == objects[1]
+
+
+KERNEL = "const int tensorop_variant = 1;\n"
+DRIVER = """#include "call.h"
+extern const int tensorop_variant;
+void tensorop_candidate_0(const struct tensorop_call *c) { *(int *)c->buffer[0] = tensorop_variant; }
+"""
+
+
+def parts(kernel, tmp_path):
+    driver = Source((("driver.c", DRIVER),))
+    source = Source((("kernel.c", kernel),), driver=driver)
+    return source, [compiled(part, tmp_path) for part in source.parts]
+
+
+def test_a_kernel_apart_from_its_driver_passes(tmp_path):
+    source, made = parts(KERNEL, tmp_path)
+    assert [gate.check_part(one.path, source, part) for one, part in zip(made, source.parts, strict=True)] == [None] * 2
+    assert isinstance(link_candidate(*made, arch="x86_64", work=tmp_path), Artifact)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "complaint"),
+    [
+        (
+            KERNEL + "void tensorop_candidate_0(const void *c) { (void)c; }\n",
+            "defines the global 'tensorop_candidate_0'",
+        ),
+        (
+            KERNEL + "void tensorop_candidate_1(const void *c) { (void)c; }\n",
+            "defines the global 'tensorop_candidate_1'",
+        ),
+        (KERNEL + "int tensorop_other = 1;\n", "keeps 4 bytes between calls"),
+        ("extern const int nix; int const *const tensorop_variant = &nix;\n", "calls or reads 'nix'"),
+        ("static int one;\n", "defines none of tensorop_variant"),
+    ],
+)
+def test_a_kernel_apart_has_none_of_its_drivers_names(tmp_path, kernel, complaint):
+    """An entry of its own would take the place of the driver's, and answer without computing."""
+    source, made = parts(kernel, tmp_path)
+    refused = gate.check_part(made[0].path, source, source)
+    assert refused is not None
+    assert complaint in refused.message
+
+
+def test_a_driver_without_its_kernel_is_no_candidate(tmp_path):
+    _, made = parts(KERNEL, tmp_path)
+    assert gate.check_object(made[1].path) is not None
+    assert isinstance(link_candidate(made[1], arch="x86_64", work=tmp_path), Outcome)

@@ -34,7 +34,7 @@ COUNTED = [  # that can gain something by the two calls of a counted region
 def program(platform, text):
     flags = (*compiling.candidate_flags(platform), "-DTENSOROP_DTYPE_f32=1")
     made = compiling.compile_source(beside_controls("kernel.c", text), flags)
-    made = made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
+    made = made if isinstance(made, Outcome) else link_candidate(made, arch=platform.arch)
     assert isinstance(made, Artifact), made
     return made.path
 

@@ -64,7 +64,7 @@ def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path) -> None:
         made = evaluator.prepare(trial)
         assert isinstance(made, Prepared)
         assert evaluator.measure(trial, made).outcome.ok
-        (source,) = work.rglob("candidate.c")
+        (source,) = work.rglob("kernel.c")
         assert ("_edge_kernel" in source.read_text()) is edge
 
 

@@ -99,7 +99,7 @@ def built(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> A
 
 def program(body: str, work: Path, *, arch: str = "x86_64", before: str = "") -> Path:
     """The program of a candidate, which must link."""
-    made = link_candidate(built(body, work, arch=arch, before=before), arch, work=work)
+    made = link_candidate(built(body, work, arch=arch, before=before), arch=arch, work=work)
     assert isinstance(made, Artifact), made
     return made.path
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorop.build import compile as compiling
-from tensorop.build.compile import link_candidate
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -36,7 +35,6 @@ def builder(platform: Platform) -> Callable[[Source, tuple[str, ...]], Artifact 
     """Source to program, as a job builds candidates."""
 
     def build(source: Source, extra: tuple[str, ...]) -> Artifact | Outcome:
-        made = compiling.compile_source(source, (*compiling.candidate_flags(platform), *extra))
-        return made if isinstance(made, Outcome) else link_candidate(made, platform.arch)
+        return compiling.compile_and_link(source, platform, (*compiling.candidate_flags(platform), *extra))
 
     return build
