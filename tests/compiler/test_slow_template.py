@@ -38,7 +38,7 @@ def test_an_honest_and_slow_template_does_not_hold_up_a_small_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "FACTOR", 2.0)
-    monkeypatch.setattr(limits, "LEAST_S", 2.0)
+    monkeypatch.setattr(limits, "LEAST_S", 4.0)
     text = re.search(
         r"```jinja\n(.*?)```", (ROOT / "docs" / "how-to" / "write-a-kernel-template.md").read_text(), re.DOTALL
     )
