@@ -88,14 +88,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Rung:
-    """A halt in the race of trials: here a trial is dropped or goes on to further problems."""
+    """A halt in the race of trials: here a trial is dropped from classes of problems, or goes on to further ones."""
 
     problems: int  # number of problems measured before the halt
     bars: tuple[
         tuple[int, float], ...
-    ] = ()  # (VLEN in bits, cost): it goes on if it reaches one of them; (): it goes on
-    beyond: float = 1.0  # for a dropped trial: expected cost of all problems / cost of those measured
-    of_class: tuple[tuple[str, int, float], ...] = ()  # (class of problems, VLEN, cost): or if it reaches one of these
+    ] = ()  # (VLEN in bits, cost): it goes on in all classes if it reaches one of them
+    beyond: tuple[tuple[str, float], ...] = ()  # (class, expected cost of all its problems / cost of those measured)
+    of_class: tuple[
+        tuple[str, int, float], ...
+    ] = ()  # (class, VLEN, cost): it goes on in the class if it reaches one of them; (): it goes on in all
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,6 +41,14 @@ class Clock:
     @property
     def out_of_time(self) -> bool:
         return self._budget.seconds is not None and self.elapsed >= self._budget.seconds
+
+    @property
+    def trials_in_time(self) -> int | None:
+        """Trials until the time is over, at the pace so far; None without a time limit or an ended trial."""
+        seconds = self._budget.seconds
+        if seconds is None or not self.trials:
+            return None
+        return math.ceil(self.trials * max(0.0, seconds / self.elapsed - 1))
 
     @property
     def trials_left(self) -> int | None:

@@ -54,7 +54,6 @@ class Arm:
     space: Space  # legal points
     first: Sequence[Point] = ()  # tried before the tuner is asked, and before better arms are preferred
     least: int = 0  # trials that it gets even beyond a time budget (not beyond a trial budget)
-    exempt: Sequence[Point] = ()  # not dropped by the race unless far behind
 
     def variant(self, stage: Stage, point: Point) -> Variant:
         """The variant at a point of the space."""

@@ -124,8 +124,8 @@ class StageSearch:
     batch: int = 1  # trials that are requested before the tuner gets the first of their costs
     first_batch: int | None = None  # as `batch`, until a trial has passed, whose time limits the next ones
     first_s: float = FIRST_S  # time limit of a trial until one has passed
-    # (trials of the same template, all trials, exempt) -> where a trial that begins now may be dropped
-    race: Callable[[Sequence[Finished], Sequence[Finished], bool], tuple[Rung, ...]] | None = None
+    # (trials of the same template, all trials) -> where a trial that begins now may be dropped
+    race: Callable[[Sequence[Finished], Sequence[Finished]], tuple[Rung, ...]] | None = None
     expectation: Expectation | None = None  # of the arms' blockings
     stopped: Callable[[], bool] = lambda: False  # whether the user asked the search to end
 
@@ -276,6 +276,8 @@ class _Run:
             if self.what.stopped():
                 return EndReason.INTERRUPTED
             batch_size = self.what.batch if self.limits.known else self.what.first_batch or self.what.batch
+            if (in_time := self.clock.trials_in_time) is not None:
+                batch_size = min(batch_size, max(in_time, self.bandit.remaining(), self.what.first_batch or 1))
             wanted = min(batch_size, self.clock.trials_left or batch_size)
             batch, self.again = self.again[:wanted], self.again[wanted:]
             if not batch:
@@ -400,7 +402,7 @@ class _Run:
         variant = arm.variant(what.run.stage, point)
         # blockings race within their template, so that a template for few problems survives the other problems
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
-        rungs = what.race(alike, self.ended, point in arm.exempt) if what.race else ()
+        rungs = what.race(alike, self.ended) if what.race else ()
         return Trial(what.key_of(variant), what.run.round, what.run.stage, variant, rungs)
 
     def _is_open(self, trial: Trial) -> bool:

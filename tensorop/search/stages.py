@@ -72,7 +72,7 @@ def blocking(task: Task) -> Plan:
         named = seeds.blockings(task.sure, kernel, space)
         first = named or seeds.of_each_choice(task.expectation.ranked(kernel, space), space)[:CHOICES]
         least = len(named) or (1 if arms else CHOICES)  # the best kernel shows several choices of packing
-        arms.append(Arm(kernel, space, first, least, exempt=named))
+        arms.append(Arm(kernel, space, first, least))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
     if (

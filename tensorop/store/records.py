@@ -51,8 +51,8 @@ def trial_record(trial: Trial) -> Record:
         "blocking": dict(trial.variant.blocking),  # values of the driver's tunables
         "kernel": trial.variant.kernel.id,  # id of template, dtype, configuration and VLEN
         "variant": trial.variant.id,  # id of kernel and blocking
-        # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost,
-        # and (class of problems, VLEN, highest cost) of which one is enough
+        # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost
+        # by class, and (class of problems, VLEN, highest cost) of which one is enough
         **({"race": [_rung_record(rung) for rung in trial.race]} if trial.race else {}),
     }
 
@@ -96,14 +96,15 @@ def joined_of(record: Mapping[str, object]) -> tuple[tuple[Stage, str, int], int
 
 
 def _rung_record(rung: Rung) -> list[object]:
-    return [rung.problems, dict(rung.bars), rung.beyond, [list(one) for one in rung.of_class]]
+    return [rung.problems, dict(rung.bars), dict(rung.beyond), [list(one) for one in rung.of_class]]
 
 
 def _rung(problems: object, bars: object, beyond: object, of_class: object = None) -> Rung:
-    found = {"problems": problems, "bars": bars, "beyond": beyond, "of_class": of_class or []}
+    older = isinstance(beyond, (int, float))  # one factor for all classes, which a trial was dropped from together
+    found = {"problems": problems, "bars": bars, "beyond": {} if older else beyond, "of_class": of_class or []}
     costs = tuple((int(vlen), cost) for vlen, cost in _numbers(found, "bars").items())
     best = tuple((str(name), int(vlen), float(bar)) for name, vlen, bar in _list(found, "of_class"))
-    return Rung(_whole(found, "problems"), costs, _positive(found, "beyond"), best)
+    return Rung(_whole(found, "problems"), costs, tuple(_numbers(found, "beyond").items()), best)
 
 
 def outcome_record(outcome: Outcome) -> Record:

@@ -235,38 +235,42 @@ class Evaluator:
 
     def _score(self, trial: Trial, costs: Costs, clock: StageClock) -> TrialResult:
         """Measures the trial's problems, halt by halt of its race."""
-        problems = self._problems(trial.variant)
-        course = self._course(problems) if self._micro else self.course
+        problems = {problem.label: problem for problem in self._problems(trial.variant)}
+        course = self._course([*problems.values()]) if self._micro else self.course
         found: dict[str, Samples] = {}
-        fell: Rung | None = None
+        going, beyond = frozenset(course.parts(course.work)), dict[str, float]()
         for rung in (*trial.race, None):
-            more = costs(problems[len(found) : rung.problems if rung else None])
+            due = course.due(going, found, rung)
+            more = costs([problems[name] for name in due]) if due else {}
             if isinstance(more, Outcome):
                 return TrialResult(replace(more, where=more.where or "measure"), seconds=clock.lap("measure"))
             found |= more
-            if rung is not None and not self._goes_on(rung, found, problems):
-                fell = rung
+            if rung is None or not going:
                 break
-        score = Score(course.score(found, fell), found)
-        self._remember(costs, score, fell)
+            left = going & self._goes_on(rung, found, [*problems.values()])
+            beyond |= {name: factor for name, factor in rung.beyond if name in going - left}
+            going = left
+        score = Score(course.score(found, beyond), found)
+        self._remember(costs, score, whole=not beyond)
         return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
 
-    def _goes_on(self, rung: Rung, found: Mapping[str, Samples], measured: Sequence[Problem]) -> bool:
-        """Whether a trial goes on from a halt. On a clock the best trial is measured again before this one is dropped,
-        since the machine may be slower now than it was then."""
-        if self.course.goes_on(rung, found):
-            return True
+    def _goes_on(self, rung: Rung, found: Mapping[str, Samples], measured: Sequence[Problem]) -> frozenset[str]:
+        """The classes in which a trial goes on from a halt. On a clock the best trial is measured again before this one
+        is dropped from a class, since the machine may be slower now than it was then."""
+        going = self.course.goes_on(rung, found)
         best = self.best.get(id(self.target.runner))
-        again = best.costs(measured[: rung.problems]) if best else None
-        if best is None or again is None or isinstance(again, Outcome):
-            return False
+        if best is None or going >= self.course.parts(self.course.work).keys():
+            return going
+        again = best.costs(measured[: rung.problems])
+        if isinstance(again, Outcome):
+            return going
         slower = geomean(again[name].value / best.score.per_problem[name].value for name in again)
-        return slower > 1 and self.course.goes_on(rung, found, slower)
+        return self.course.goes_on(rung, found, max(1.0, slower))
 
-    def _remember(self, costs: Costs, score: Score, fell: Rung | None) -> None:
+    def _remember(self, costs: Costs, score: Score, whole: bool) -> None:
         best = self.best.get(id(self.target.runner))
         better = best is None or (score.cost or math.inf) < (best.score.cost or math.inf)
-        if not self.target.deterministic and self.run.stage is Stage.BLOCKING and fell is None and better:
+        if not self.target.deterministic and self.run.stage is Stage.BLOCKING and whole and better:
             self.best[id(self.target.runner)] = _Best(costs, score)
 
     def _pretended(self, full: Point, problems: Sequence[Problem]) -> Mapping[str, Samples] | Outcome:

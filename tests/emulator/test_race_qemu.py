@@ -20,7 +20,7 @@ from tensorop.specs import platforms
 from tensorop.trial.evaluator import Evaluator, Prepared
 from tests.support.operators import gemm
 
-SHAPES = ((8, 8, 8), (20, 17, 9), (64, 64, 64))
+SHAPES = ((8, 8, 8), (80, 64, 64), (20, 17, 9), (64, 64, 80))  # small and large in turn
 
 
 def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
@@ -38,16 +38,21 @@ def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
         assert ended.outcome.ok
         return ended
 
-    far = dict.fromkeys(target.vlens, 1e-3)
+    far, near = ([(vlen, bar) for vlen in target.vlens] for bar in (1e-3, 1e9))
+    beyond = (("small", 2.0), ("large", 2.0))
+    small, large = ([("small", *bar) for bar in far], [("large", *bar) for bar in near])
     whole = measured(Rung(1), Rung(2))
-    first = measured(Rung(1, tuple(far.items()), 2.0), Rung(2))
-    second = measured(Rung(1), Rung(2, tuple({**far, target.vlens[-1]: 1e9}.items()), 2.0))
-    assert list(whole.score.per_problem) == [problem.label for problem in found]
-    assert dict(first.score.per_problem) == {found[0].label: whole.score.per_problem[found[0].label]}
-    assert second.score.per_problem == whole.score.per_problem
-    assert second.score.cost == whole.score.cost
-    alone = whole.score.per_problem[found[0].label].value / operator.reference.work(found[0])
-    assert abs((first.score.cost or 0.0) / (2e3 * alone) - 1) < 1e-9
+    first = measured(Rung(1, tuple(far), beyond[:1], tuple(small)), Rung(2))
+    second = measured(Rung(1), Rung(2, (*far[1:], near[0]), beyond, tuple(small)))
+    in_one_class = measured(Rung(1), Rung(2, tuple(far), beyond, (*small, *large)))
+    costs, labels = whole.score.per_problem, [problem.label for problem in found]
+    assert list(costs) == labels
+    assert dict(first.score.per_problem) == {labels[0]: costs[labels[0]]}
+    assert second.score == whole.score
+    assert dict(in_one_class.score.per_problem) == {labels[at]: costs[labels[at]] for at in (0, 1, 3)}
+    each = [1e3 * costs[problem.label].value / operator.reference.work(problem) for problem in found]
+    assert (first.score.cost or 0.0) == pytest.approx(2 * each[0])
+    assert (in_one_class.score.cost or 0.0) == pytest.approx(((2 * each[0]) ** 2 * each[1] * each[3]) ** 0.25)
 
 
 def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ def test_a_clock_goes_on_from_what_was_spent():
     assert Clock(Budget(seconds=5.0), seconds=6.0).out_of_time
 
 
+def test_a_clock_counts_the_trials_that_time_is_left_for():
+    assert Clock(Budget(seconds=100.0), seconds=80.0, trials=10).trials_in_time == 3  # 2.5 at the pace so far
+    assert Clock(Budget(seconds=100.0), seconds=180.0, trials=10).trials_in_time == 0
+    assert Clock(Budget(seconds=100.0)).trials_in_time is None
+    assert Clock(Budget(trials=100), seconds=1.0, trials=10).trials_in_time is None
+
+
 def bandits(*names, **more):
     bandit = Bandit()
     for name in names:

@@ -136,19 +136,18 @@ def blocking_arms(tmp_path: Path, *known: StartPoint) -> list[Arm]:
 
 
 def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_path: Path) -> None:
-    """Each gets a trial in any case, and no trial falls out before one of its template was measured completely."""
+    """Each gets a trial in any case."""
     arms = blocking_arms(tmp_path)
     kinds = {(arm.kernel.template.name, arm.kernel.configuration.get("lmul")) for arm in arms}
     assert {name for name, _ in kinds} == {"outer", "dot", "stream"}
     assert {lmul for name, lmul in kinds if name == "outer"} == {1, 2, 4}
-    assert all(arm.least >= 1 and not arm.exempt for arm in arms)
+    assert all(arm.least >= 1 for arm in arms)
     best = arms[0]
     assert best.least == len(best.first) == 3
     assert len({(point["pack_a"], point["pack_b"], point["a_stationary"]) for point in best.first}) == 3
 
 
-def test_known_variants_are_tried_on_all_problems(tmp_path: Path) -> None:
-    """What each of them is for cheap problems do not show either."""
+def test_known_variants_are_tried_in_any_case(tmp_path: Path) -> None:
     kernel = {"ahead": 1, "c_ahead": 1, "fetch": 0, "ku": 4, "late": 2, "lead": 4, "lmul": 4, "mr_vectors": 1, "nr": 6}
     block = {"a_stationary": 1, "mc": 32, "nc": 512, "pack_a": 1, "pack_b": 1}
     points = [Point.of({**kernel, **block, "kc": kc}) for kc in (128, 256)]
@@ -156,7 +155,6 @@ def test_known_variants_are_tried_on_all_problems(tmp_path: Path) -> None:
     (arm,) = (arm for arm in arms if {**arm.kernel.configuration} == kernel)
     assert [point["kc"] for point in arm.first] == [128, 256]
     assert arm.least == 2
-    assert arm.exempt == arm.first
 
 
 def test_no_more_columns_or_rows_side_by_side_than_prefetchers_follow() -> None:

@@ -32,66 +32,61 @@ def test_a_race_halts_after_one_problem_of_each_class_and_after_two() -> None:
     assert race.Course.of(work, dict.fromkeys(work, "all")).halts == (1, 2)
 
 
-def test_the_best_of_a_class_goes_on_however_bad_it_is_elsewhere() -> None:
-    course = race.Course.of(WORK, {"small": "one", "middle": "two", "large": "two"})
-    many = [ended([1.0, 1.0, 1.0]), *(ended([cost, 1.0]) for cost in (1.0, 1.1, 1.2, 1.3, 1.4))]
-    (first, *_) = course.rungs(many, many, False, VLENS[:1])
-    assert first.problems == 2
-    assert course.goes_on(first, ended([50.0, 1.0]).score.per_problem)
-    assert course.goes_on(first, ended([0.9, 50.0]).score.per_problem)
-    assert not course.goes_on(first, ended([1.5, 1.5]).score.per_problem)
-
-
 def test_the_first_trial_is_measured_on_everything() -> None:
     failed = Finished(ended([1.0]).trial, Outcome(Kind.WRONG), Score(None))
-    for rung in (*COURSE.rungs([], [], False, VLENS), *COURSE.rungs([failed], [failed], False, VLENS)):
+    for rung in (*COURSE.rungs([], [], VLENS), *COURSE.rungs([failed], [failed], VLENS)):
         assert COURSE.goes_on(rung, ended([1e9]).score.per_problem)
 
 
-def test_the_best_third_goes_on() -> None:
-    first = ended([4.0, 4.0, 4.0])
-    (small, middle) = COURSE.rungs([first], [first], False, VLENS)
-    assert small.problems == 1
-    assert middle.problems == 2
-    assert COURSE.goes_on(small, ended([4.0]).score.per_problem)
-    assert not COURSE.goes_on(small, ended([4.1]).score.per_problem)
-    many = [first, *(ended([cost]) for cost in (3.0, 2.0, 1.0, 5.0, 6.0))]
-    (small, _) = COURSE.rungs(many, many, False, VLENS[:1])
-    assert COURSE.goes_on(small, ended([2.0]).score.per_problem)
-    assert not COURSE.goes_on(small, ended([2.1]).score.per_problem)
-    (small, _) = COURSE.rungs(many, many, False, VLENS)  # of two VLENs each has half of that third
-    assert COURSE.goes_on(small, ended([1.0]).score.per_problem)
-    assert not COURSE.goes_on(small, ended([1.1]).score.per_problem)
+def test_the_better_half_goes_on_in_all_classes_and_others_in_those_where_they_are_near_the_best() -> None:
+    course = race.Course.of(WORK, {"small": "one", "middle": "two", "large": "two"})
+    many = [ended([1.0, 1.0, 1.0]), *(ended([cost, cost]) for cost in (1.1, 1.2, 1.3, 1.4))]
+    (first,) = course.rungs(many, many, VLENS[:1])
+    assert first.problems == 2
+    assert course.goes_on(first, ended([1.0, 1.3]).score.per_problem) == {"one", "two"}
+    assert course.goes_on(first, ended([race.NEAR * 0.99, 50.0]).score.per_problem) == {"one"}
+    assert course.goes_on(first, ended([50.0, race.NEAR * 0.99]).score.per_problem) == {"two"}
+    assert not course.goes_on(first, ended([race.NEAR * 1.01, race.NEAR * 1.01]).score.per_problem)
+    (first,) = course.rungs(many, many, VLENS)  # of two VLENs each has half of that half
+    assert course.goes_on(first, ended([1.2, 1.4]).score.per_problem) == {"one"}
+
+
+def test_a_template_that_is_far_behind_goes_on_nowhere() -> None:
+    other, own = ended([1.0, 1.0, 1.0]), [ended([race.FAR * cost]) for cost in (1.1, 1.2, 1.3, 1.4)]
+    (small, _) = COURSE.rungs(own, [other, *own], VLENS[:1])
+    assert not COURSE.goes_on(small, ended([race.FAR * 1.05]).score.per_problem)
+
+
+def test_the_problems_that_are_due_are_those_of_the_classes_where_it_goes_on() -> None:
+    course = race.Course.of(WORK, {"small": "one", "middle": "two", "large": "two"})
+    (first,) = course.rungs([ended([1.0, 1.0, 1.0])], [ended([1.0, 1.0, 1.0])], VLENS[:1])
+    assert course.due({"one", "two"}, {}, first) == ["small", "middle"]
+    found = ended([1.0, 9.0]).score.per_problem
+    assert course.due({"two"}, found, None) == ["large"]
+    assert course.due({"one"}, found, None) == []
 
 
 def test_the_best_at_one_vlen_goes_on() -> None:
-    (small, _) = COURSE.rungs([ended([4.0, 4.0, 4.0])], [], False, VLENS)
-    assert COURSE.goes_on(small, ended([5.0], at_256=0.5).score.per_problem)
-
-
-def test_what_is_exempt_falls_out_where_it_is_far_behind_at_every_vlen() -> None:
-    everyone = [ended([4.0, 4.0, 4.0]), ended([8.0])]
-    (small, _) = COURSE.rungs(everyone[1:], everyone, True, VLENS)
-    assert COURSE.goes_on(small, ended([race.HOPELESS * 3.9]).score.per_problem)
-    assert COURSE.goes_on(small, ended([race.HOPELESS * 5.0], at_256=0.7).score.per_problem)
-    assert not COURSE.goes_on(small, ended([race.HOPELESS * 5.0]).score.per_problem)
+    first = ended([4.0, 4.0, 4.0])
+    (small, _) = COURSE.rungs([first], [first], VLENS)
+    assert not COURSE.goes_on(small, ended([6.0]).score.per_problem)
+    assert COURSE.goes_on(small, ended([6.0], at_256=0.5).score.per_problem)
 
 
 def test_the_first_of_a_template_falls_out_where_it_is_far_behind_all_others() -> None:
-    """Nobody of its own has been measured on all problems, since the one before fell out."""
-    other, fell = ended([1.0, 1.0, 1.0]), ended([race.HOPELESS * 2.0])
+    other, fell = ended([1.0, 1.0, 1.0]), ended([race.NEAR * 2.0])
     for alike in ([], [fell]):
-        (small, middle) = COURSE.rungs(alike, [other, *alike], False, VLENS)
-        assert COURSE.goes_on(small, ended([race.HOPELESS * 0.9]).score.per_problem)
-        assert not COURSE.goes_on(small, ended([race.HOPELESS * 1.1]).score.per_problem)
-        assert COURSE.goes_on(middle, ended([1.0, race.HOPELESS]).score.per_problem)
+        (small, middle) = COURSE.rungs(alike, [other, *alike], VLENS)
+        assert COURSE.goes_on(small, ended([race.NEAR * 0.99]).score.per_problem)
+        assert not COURSE.goes_on(small, ended([race.NEAR * 1.6]).score.per_problem)
+        assert COURSE.goes_on(middle, ended([1.0, race.NEAR]).score.per_problem)
 
 
 def test_who_fell_out_costs_what_all_problems_would() -> None:
     first = ended([1.0, 2.0, 4.0])
-    (small, middle) = COURSE.rungs([first], [first], False, VLENS)
-    assert abs(race.Course(WORK, {}).score(ended([1.0]).score.per_problem, small) - first.score.cost) < 1e-9
-    assert abs(race.Course(WORK, {}).score(ended([1.0, 2.0]).score.per_problem, middle) - first.score.cost) < 1e-9
+    (small, middle) = COURSE.rungs([first], [first], VLENS)
+    assert abs(COURSE.score(ended([1.0]).score.per_problem, dict(small.beyond)) - first.score.cost) < 1e-9
+    assert abs(COURSE.score(ended([1.0, 2.0]).score.per_problem, dict(middle.beyond)) - first.score.cost) < 1e-9
 
 
 def test_what_was_measured_on_all_problems_is_before_what_fell_out() -> None:
@@ -101,7 +96,11 @@ def test_what_was_measured_on_all_problems_is_before_what_fell_out() -> None:
 def test_a_race_is_in_the_journal() -> None:
     plain = ended([1.0]).trial
     trial = Trial(
-        plain.key, 0, plain.stage, plain.variant, (Rung(12, ((128, 3.5), (256, 2.25)), 1.5, (("deep", 128, 4.5),)),)
+        plain.key,
+        0,
+        plain.stage,
+        plain.variant,
+        (Rung(12, ((128, 3.5), (256, 2.25)), (("deep", 1.5),), (("deep", 128, 4.5),)),),
     )
     templates = {plain.variant.template.digest: plain.variant.template}
     assert records.trial_of(records.trial_record(trial), templates) == trial
@@ -110,7 +109,7 @@ def test_a_race_is_in_the_journal() -> None:
 
 def test_a_slower_machine_lowers_the_bars() -> None:
     first = ended([4.0, 4.0, 4.0])
-    (small, _) = COURSE.rungs([first], [first], False, VLENS)
-    late = ended([5.0]).score.per_problem
+    (small, _) = COURSE.rungs([first], [first], VLENS)
+    late = ended([6.0]).score.per_problem
     assert not COURSE.goes_on(small, late)
     assert COURSE.goes_on(small, late, slower=1.3)

@@ -330,6 +330,18 @@ def test_whole_trials_side_by_side_tell_in_the_same_order(tmp_path):
     assert found[0] == found[1]
 
 
+def test_the_last_batch_has_no_more_trials_than_there_is_time_for(tmp_path):
+    class Slow(Formula):
+        def measure(self, trial, prepared):
+            time.sleep(0.1)
+            return super().measure(trial, prepared)
+
+    with Journal.open(tmp_path, {}) as journal:
+        how = {"budget": Budget(seconds=1.05), "tuner": "random"}
+        list(search(a_search(journal, Slow(), batch=8, first_batch=1, **how)))
+        assert 2 <= len(ends(journal.history)) <= 12  # 1, 8 and then 2 that fit rather than 8
+
+
 def elsewhere(trials, limit):
     """The last first, as other processes may be done."""
     done = {trial.key: carry_out(Formula(), trial, limit) for trial in reversed(trials)}
@@ -518,7 +530,7 @@ def test_what_serves_others_has_no_deadline():
 def test_kernel_templates_do_not_race_each_other(tmp_path):
     told = []
 
-    def race(alike, ended, exempt):
+    def race(alike, ended):
         told.append({name_of(done.trial) for done in alike})
         assert {id(done) for done in alike} <= {id(done) for done in ended}
         return ()
@@ -529,17 +541,15 @@ def test_kernel_templates_do_not_race_each_other(tmp_path):
     assert {*map(frozenset, told)} == {frozenset(), frozenset({"rows"}), frozenset({"columns"})}
 
 
-def test_what_races_is_told_what_ended_and_whether_it_is_exempt(tmp_path):
+def test_what_races_is_told_what_ended(tmp_path):
     """Each trial's race is made when it is asked, and is in the journal: a run that goes on has the same."""
 
-    def race(alike, ended, exempt):
-        return (Rung(1, ((0, float(len(ended) + 1) + 0.5 * exempt),)),)
+    def race(alike, ended):
+        return (Rung(1, ((0, float(len(ended) + 1)),)),)
 
-    exempt = SPACES["rows"].at(0)
-    one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3), exempt], exempt=[exempt])
+    one = Arm(KERNELS["rows"], SPACES["rows"], [SPACES["rows"].at(3)])
     with Journal.open(tmp_path, {}) as journal:
         list(search(a_search(journal, arms=FixedArms([one]), race=race, budget=Budget(trials=5))))
-    told = [(end.trial.point, end.trial.race) for end in store.read(tmp_path).ended(("micro", "f32", 0))]
-    assert [point for point, _ in told[:2]] == [SPACES["rows"].at(3), exempt]
-    bars = [rung.bars[0][1] for _, (rung,) in told]
-    assert bars == [1.0, 2.5, 3.0, 4.0, 5.0]
+    ended = store.read(tmp_path).ended(("micro", "f32", 0))
+    bars = [rung.bars[0][1] for (rung,) in (end.trial.race for end in ended)]
+    assert bars == [1.0, 2.0, 3.0, 4.0, 5.0]
