@@ -47,7 +47,7 @@ class Backend(Target):
         part_seconds={
             "set-up": 1.4,
             "micro": 1.8,
-            "blocking": 1.45,
+            "blocking": 0.95,
             "library": 9.0,
             "verification": 6.7,
             "comparison and report": 1.55,

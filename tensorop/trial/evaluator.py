@@ -251,7 +251,7 @@ class Evaluator:
             beyond |= {name: factor for name, factor in rung.beyond if name in going - left}
             going = left
         score = Score(course.score(found, beyond), found)
-        self._remember(costs, score, whole=not beyond)
+        self._remember(costs, score)
         return TrialResult(Outcome(Kind.OK, "measure"), score, clock.lap("measure"))
 
     def _goes_on(self, rung: Rung, found: Mapping[str, Samples], measured: Sequence[Problem]) -> frozenset[str]:
@@ -267,8 +267,8 @@ class Evaluator:
         slower = geomean(again[name].value / best.score.per_problem[name].value for name in again)
         return self.course.goes_on(rung, found, max(1.0, slower))
 
-    def _remember(self, costs: Costs, score: Score, whole: bool) -> None:
-        best = self.best.get(id(self.target.runner))
+    def _remember(self, costs: Costs, score: Score) -> None:
+        best, whole = self.best.get(id(self.target.runner)), len(score.per_problem) == len(self.run.problems)
         better = best is None or (score.cost or math.inf) < (best.score.cost or math.inf)
         if not self.target.deterministic and self.run.stage is Stage.BLOCKING and whole and better:
             self.best[id(self.target.runner)] = _Best(costs, score)

@@ -39,19 +39,15 @@ class Course:
     @staticmethod
     def of(work: Mapping[str, float], classes: Mapping[str, str]) -> Course:
         """One problem of each class, then a second one, then the others; cheap ones first."""
-        cheapest = sorted(work, key=lambda name: work[name])
-        seen: dict[str, int] = defaultdict(int)
-        place: dict[str, int] = {}
-        for name in cheapest:
-            place[name] = min(seen[classes[name]], EACH[-1])
-            seen[classes[name]] += 1
-        return Course({name: work[name] for name in sorted(cheapest, key=lambda name: place[name])}, classes)
+        course = Course(dict(sorted(work.items(), key=lambda one: one[1])), classes)
+        place = {name: min(at, EACH[-1]) for of in course.parts(course.work).values() for at, name in enumerate(of)}
+        return Course({name: work[name] for name in sorted(course.work, key=place.__getitem__)}, classes)
 
     @property
     def halts(self) -> tuple[int, ...]:
         """Numbers of problems after which trials halt."""
-        sizes = [len(names) for names in self.parts(self.work).values()]
-        counts = (sum(min(each, size) for size in sizes) for each in EACH)
+        parts = self.parts(self.work).values()
+        counts = (sum(min(each, len(of_class)) for of_class in parts) for each in EACH)
         return tuple(dict.fromkeys(count for count in counts if 0 < count < len(self.work)))
 
     def parts(self, names: Iterable[str]) -> dict[str, list[str]]:
@@ -70,12 +66,12 @@ class Course:
 
         beyond: class -> factor on the cost of its measured problems, for a trial that was dropped from the others
         """
-        weights = self.shares or {name: len(of_class) for name, of_class in self.parts(self.work).items()}
-        logs = {
-            name: math.log(self._mean(found, of_class) * (beyond or {}).get(name, 1.0))
-            for name, of_class in self.parts(found).items()
-        }
-        return math.exp(sum(weights[name] * log for name, log in logs.items()) / sum(weights[name] for name in logs))
+        logs, weights = 0.0, 0.0
+        for name, of_class in self.parts(found).items():
+            weight = self.shares[name] if self.shares else len(self.parts(self.work)[name])
+            logs += weight * math.log(self._mean(found, of_class) * (beyond or {}).get(name, 1.0))
+            weights += weight
+        return math.exp(logs / weights)
 
     def rungs(self, alike: Sequence[Finished], ended: Sequence[Finished], vlens: Sequence[int]) -> tuple[Rung, ...]:
         """The halts of the next trial, with the costs of which it must reach one at each.
@@ -90,20 +86,19 @@ class Course:
         return tuple(self._rung(count, everyone, own, vlens) for count in self.halts)
 
     def _rung(self, count: int, everyone: Sequence[Costs], own: Sequence[Costs], vlens: Sequence[int]) -> Rung:
-        first, every = list(self.work)[:count], self.parts(self.work)
-        whole = list(_on(everyone, list(self.work)))
+        first, every, whole = list(self.work)[:count], self.parts(self.work), list(_on(everyone, [*self.work]))
         came = list(_on(own, first))
-        among = math.ceil(len(came) / (PART * len(vlens))) - 1
         bars: list[tuple[int, float]] = []
         for vlen in vlens if came else ():
+            among = math.ceil(len(came) / (PART * len(vlens))) - 1
             least = min(self.cost(one, first, vlen) for one in _on(everyone, first))
             bars.append((vlen, min(sorted(self.cost(one, first, vlen) for one in came)[among], FAR * least)))
         of_class: list[tuple[str, int, float]] = []
         beyond: list[tuple[str, float]] = []
-        for name, so_far in self.parts(first).items():
-            tried = list(_on(everyone, so_far))
-            of_class += ((name, vlen, NEAR * min(self.cost(one, so_far, vlen) for one in tried)) for vlen in vlens)
-            ratios = (self._mean(one, every[name]) / self._mean(one, so_far) for one in whole)
+        for name, known in self.parts(first).items():
+            tried = list(_on(everyone, known))
+            of_class += ((name, vlen, NEAR * min(self.cost(one, known, vlen) for one in tried)) for vlen in vlens)
+            ratios = (self._mean(one, every[name]) / self._mean(one, known) for one in whole)
             beyond.append((name, statistics.geomean(ratios)))
         return Rung(count, tuple(bars), tuple(beyond), tuple(of_class))
 
@@ -113,15 +108,16 @@ class Course:
         slower: factor on the costs to reach
         """
         first = list(self.work)[: rung.problems]
-        whole = all(name in found for name in first)
-        if not rung.of_class or (whole and any(self.cost(found, first, v) <= slower * bar for v, bar in rung.bars)):
+        reached = found.keys() >= {*first} and any(self.cost(found, first, at) <= slower * bar for at, bar in rung.bars)
+        if reached or not rung.of_class:
             return frozenset(self.parts(self.work))
-        parts = {name: one for name, one in self.parts(first).items() if all(problem in found for problem in one)}
-        return frozenset(
+        parts = {name: of_class for name, of_class in self.parts(first).items() if found.keys() >= {*of_class}}
+        near = (
             name
-            for name, vlen, bar in rung.of_class
-            if name in parts and self.cost(found, parts[name], vlen) <= slower * bar
+            for name, at, bar in rung.of_class
+            if name in parts and self.cost(found, parts[name], at) <= slower * bar
         )
+        return frozenset(near)
 
     def due(self, going: Collection[str], found: Costs, rung: Rung | None) -> list[str]:
         """The problems to measure before a halt (None: until the end) of a trial that goes on in these classes."""
@@ -135,4 +131,4 @@ class Course:
 
 def _on(passed: Iterable[Costs], names: Sequence[str]) -> Iterator[Costs]:
     """The trials that were measured on all of these problems."""
-    return (found for found in passed if all(name in found for name in names))
+    return (found for found in passed if found.keys() >= {*names})
