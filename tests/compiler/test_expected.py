@@ -73,7 +73,7 @@ def test_of_the_best_kernel_typical_costs_order_blockings_as_measurements_do(rec
     first = sorted(trials, key=lambda one: place[one.trial.variant.id])[:4]
     assert min(one.score.cost or 0.0 for one in first) <= 1.02 * (trials[0].score.cost or 0.0)
     tau = kendalltau([place[one.trial.variant.id] for one in trials], [one.score.cost for one in trials])
-    assert tau.statistic > 0.5
+    assert tau.statistic > 0.4  # each class weighs equally; of single rows and columns the order is known least
 
 
 def test_after_trials_the_next_blocking_is_expected_to_cost_least_and_does_other_work(recorded: Recorded) -> None:
