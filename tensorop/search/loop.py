@@ -123,6 +123,7 @@ class StageSearch:
     budget: Budget
     batch: int = 1  # trials that are requested before the tuner gets the first of their costs
     first_batch: int | None = None  # as `batch`, until a trial has passed, whose time limits the next ones
+    shared: bool = False  # trials share programs, so that a whole batch takes little longer than a part of it
     first_s: float = FIRST_S  # time limit of a trial until one has passed
     # (trials of the same template, all trials) -> where a trial that begins now may be dropped
     race: Callable[[Sequence[Finished], Sequence[Finished]], tuple[Rung, ...]] | None = None
@@ -171,6 +172,7 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
             budget=task.left(plan.budget, stage),
             batch=batch,
             first_batch=job.batch or least,
+            shared=shared,
             first_s=plan.first_s * target.runner.patience,
             expectation=plan.expectation,
             race=partial(course.rungs, vlens=target.vlens) if plan.race else None,
@@ -276,7 +278,7 @@ class _Run:
             if self.what.stopped():
                 return EndReason.INTERRUPTED
             batch_size = self.what.batch if self.limits.known else self.what.first_batch or self.what.batch
-            if (in_time := self.clock.trials_in_time) is not None:
+            if not self.what.shared and (in_time := self.clock.trials_in_time) is not None:
                 batch_size = min(batch_size, max(in_time, self.bandit.remaining(), self.what.first_batch or 1))
             wanted = min(batch_size, self.clock.trials_left or batch_size)
             batch, self.again = self.again[:wanted], self.again[wanted:]
