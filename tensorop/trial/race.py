@@ -5,9 +5,9 @@ Classes are kinds of problems that favour different configurations, such as smal
 cheapest. Trials of one kernel template race each other. At a halt, a trial in the better half of the earlier ones that
 reached it goes on to all problems, unless other templates are far better. The others go on in those classes alone where
 they are near the best of all templates, since the library chooses among variants by shape. Each VLEN contributes its
-best in equal parts, so that a variant for one VLEN alone is kept.
-Where a trial was dropped from classes, the tuner gets an extrapolated cost: in such a class its cost so far, times the
-ratio of complete trials' cost in the class to their cost at that halt.
+best in equal parts, so that a variant for one VLEN alone is kept. Where a trial was dropped from classes, the tuner
+gets an extrapolated cost: in such a class its cost so far, times the ratio of complete trials' cost in the class to
+their cost at that halt.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Course:
             found[self.classes.get(name, "")].append(name)
         return dict(found)
 
-    def cost(self, found: Costs, names: Iterable[str], vlen: int) -> float:
-        """Geometric mean of the cost for 1000 operations on these problems, at a VLEN."""
+    def cost(self, found: Costs, names: Iterable[str], vlen: int = 0) -> float:
+        """Geometric mean of the cost for 1000 operations on these problems. vlen: bits; 0: over all VLENs"""
         return statistics.geomean(1e3 * found[name].at(vlen) / self.work[name] for name in names)
 
     def score(self, found: Costs, beyond: Mapping[str, float] | None = None) -> float:
@@ -69,7 +69,7 @@ class Course:
         logs, weights = 0.0, 0.0
         for name, of_class in self.parts(found).items():
             weight = self.shares[name] if self.shares else len(self.parts(self.work)[name])
-            logs += weight * math.log(self._mean(found, of_class) * (beyond or {}).get(name, 1.0))
+            logs += weight * math.log(self.cost(found, of_class) * (beyond or {}).get(name, 1.0))
             weights += weight
         return math.exp(logs / weights)
 
@@ -98,7 +98,7 @@ class Course:
         for name, known in self.parts(first).items():
             tried = list(_on(everyone, known))
             of_class += ((name, vlen, NEAR * min(self.cost(one, known, vlen) for one in tried)) for vlen in vlens)
-            ratios = (self._mean(one, every[name]) / self._mean(one, known) for one in whole)
+            ratios = (self.cost(one, every[name]) / self.cost(one, known) for one in whole)
             beyond.append((name, statistics.geomean(ratios)))
         return Rung(count, tuple(bars), tuple(beyond), tuple(of_class))
 
@@ -123,10 +123,6 @@ class Course:
         """The problems to measure before a halt (None: until the end) of a trial that goes on in these classes."""
         ahead = list(self.work)[: rung.problems if rung else None]
         return [name for name in ahead if name not in found and self.classes.get(name, "") in going]
-
-    def _mean(self, found: Costs, names: Iterable[str]) -> float:
-        """As `cost`, over all VLENs."""
-        return statistics.geomean(1e3 * found[name].value / self.work[name] for name in names)
 
 
 def _on(passed: Iterable[Costs], names: Sequence[str]) -> Iterator[Costs]:
