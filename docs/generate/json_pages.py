@@ -23,7 +23,7 @@ KINDS = {
     "template": "text", "digest": "text", "author": "text", "strategy": "text", "point": "object",
     "registers": "integer", "image": "integer",
     "compiler flags": "array", "board": "text", "warm start": "text", "unseen": "array", "prior": "object",
-    "seed_configurations": "array", "parent": "text", "race": "array", "variant": "text", "id": "text",
+    "seed_configurations": "array", "parent": "text", "race": "array", "only": "array", "variant": "text", "id": "text",
     "packed": "text", "text": "text", "message": "text", "log": "text", "by_vlen": "object", "choices": "array",
     "under": "object", "alternatives": "object", "geomean_by_vlen": "object", "lowest_by_vlen": "object",
     "lowest_at": "object", "remarks": "array", "cores": "object", "shape": "text", "dims": "object",

@@ -109,6 +109,7 @@ class Trial:
     stage: Stage
     variant: Variant
     race: tuple[Rung, ...] = ()  # halts at which it may be dropped
+    only: tuple[str, ...] = ()  # labels of the problems to measure; (): all of its stage
 
     @property
     def dtype(self) -> str:

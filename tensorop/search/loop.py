@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
 
@@ -27,11 +27,11 @@ from tensorop.process import children
 from tensorop.process.clock import Clock
 from tensorop.search.arms import FLOOR, Arm, Bandit, FixedArms, GrowingArms, Seeded, TimeLimits
 from tensorop.search.task import Crew, Plan, Task, digest
-from tensorop.space import Space, problems, strategy
+from tensorop.space import Space, strategy
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
-from tensorop.trial import company, race
+from tensorop.trial import company
 from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.trial import FIRST_S, Limit, side_by_side
 
@@ -128,6 +128,7 @@ class StageSearch:
     # (trials of the same template, all trials) -> where a trial that begins now may be dropped
     race: Callable[[Sequence[Finished], Sequence[Finished]], tuple[Rung, ...]] | None = None
     expectation: Expectation | None = None  # of the arms' blockings
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in Plan
     stopped: Callable[[], bool] = lambda: False  # whether the user asked the search to end
 
 
@@ -156,8 +157,6 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
     else:
         carry_out = partial(side_by_side, evaluator, job.jobs)
     tuner = strategy.load(job.tuner, job.plugins)
-    work = {p.label: float(task.operator.reference.work(p)) for p in plan.problems}
-    course = race.Course(work, problems.classes(task.operator, plan.problems), plan.shares)
     arms = FixedArms(plan.arms)
     if plan.joining is not None:
         arms = GrowingArms(plan.arms, task.journal, run.group, plan.joining, task.revise)
@@ -175,7 +174,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
             shared=shared,
             first_s=plan.first_s * target.runner.patience,
             expectation=plan.expectation,
-            race=partial(course.rungs, vlens=target.vlens) if plan.race else None,
+            only=plan.only,
+            race=partial(evaluator.course.rungs, vlens=target.vlens) if plan.race else None,
             stopped=lambda: task.stop.asked,
         )
     )
@@ -405,7 +405,8 @@ class _Run:
         # blockings race within their template, so that a template for few problems survives the other problems
         alike = [done for done in self.ended if done.trial.variant.template == kernel.template]
         rungs = what.race(alike, self.ended) if what.race else ()
-        return Trial(what.key_of(variant), what.run.round, what.run.stage, variant, rungs)
+        only = what.only.get(variant.id, ())
+        return Trial(what.key_of(variant), what.run.round, what.run.stage, variant, rungs, only)
 
     def _is_open(self, trial: Trial) -> bool:
         return self.history.started(trial.key, trial.round) is not None

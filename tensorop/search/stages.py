@@ -85,12 +85,16 @@ def blocking(task: Task) -> Plan:
 
 
 def finalists(task: Task) -> Plan | None:
-    """Plans the best blockings on the problems that were left out of trials, and on larger ones."""
+    """Plans the best blockings on the problems that were left out of trials, and on larger ones: the best on all of
+    them, the others where they may be the best."""
     if not task.final_problems:
         return None
     tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
     every = list(tried.values())
-    chosen = [tried[name].trial.variant for name in selection.finalists(every, task.expected_costs(every))]
+    expected = task.expected_costs(every)
+    chosen = [tried[name].trial.variant for name in selection.finalists(every, expected)]
+    labels = {problem.label for problem in task.final_problems}
+    among = {one.id: {at: cost for at, cost in expected[one.id].items() if at[0] in labels} for one in chosen}
     arms = []
     for kernel in {variant.kernel.id: variant.kernel for variant in chosen}.values():  # the best first: time may end
         first = [variant.blocking for variant in chosen if variant.kernel.id == kernel.id]
@@ -99,7 +103,7 @@ def finalists(task: Task) -> Plan | None:
     slowest = max((sum(f.seconds.values()) for f in task.passed(Stage.BLOCKING, task.shortlist)), default=0.0)
     budget = Budget(share.seconds, min(len(chosen), share.trials or len(chosen)))
     first_s = max(FIRST_S, share.seconds or 0.0, FACTOR * slowest)  # each is expected to take a tenth of the share
-    return Plan(arms, task.final_problems, budget, only_first=True, first_s=first_s)
+    return Plan(arms, task.final_problems, budget, only_first=True, first_s=first_s, only=selection.worthwhile(among))
 
 
 def smallest(task: Task) -> Plan | None:

@@ -53,6 +53,7 @@ class Plan:
     race: bool = False  # drop candidates that are not among the best on the first, cheapest problems
     shares: Mapping[str, float] = field(default_factory=dict)  # class of problems -> part of all that it has
     expectation: Expectation | None = None  # of the blockings' costs
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # variant id -> labels of problems, if not of all
 
 
 @dataclass(frozen=True)

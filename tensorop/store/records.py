@@ -4,7 +4,7 @@
     {"schema": 5, "event": "resumed",   "t"}                                                a later process went on
     {"schema": 5, "event": "template",     "t", "digest", "template": {...}, "joined"}            a template in full
     {"schema": 5, "event": "started",   "t", "key", "round", "stage", "dtype", "template",
-        "configuration", "vlen", "blocking", "kernel", "variant", "race"}
+        "configuration", "vlen", "blocking", "kernel", "variant", "race", "only"}
     {"schema": 5, "event": "text",      "t", "variant", "id", "packed"}                     a kernel's C, once
     {"schema": 5, "event": "finished",  "t", "key", "round", "outcome", "score", "seconds", "text"}
     {"schema": 5, "event": "abandoned", "t", "key", "round", "outcome"}                     stopped from outside
@@ -15,6 +15,7 @@ t: seconds the run has taken so far, all its processes together.
 template: the digest of one in an earlier line; kernel, variant: ids of what the four before them make.
 variant of a text: the id of the one it belongs to, as it is built (instantiate.as_built)
 race: where the trial may end early (model.trial.Rung), by what had ended when it began
+only: labels of the problems to measure, if these are a part of the stage's
 packed: kernel and edge, a NUL between them, by zlib and base64; text: the id of what a trial that passed was made of.
 """
 
@@ -54,6 +55,7 @@ def trial_record(trial: Trial) -> Record:
         # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost
         # by class, and (class of problems, VLEN, highest cost) of which one is enough
         **({"race": [_rung_record(rung) for rung in trial.race]} if trial.race else {}),
+        **({"only": list(trial.only)} if trial.only else {}),  # labels of the problems that it measures, if not all
     }
 
 
@@ -81,7 +83,7 @@ def trial_of(record: Mapping[str, object], templates: Mapping[str, KernelTemplat
     if (kernel.id, variant.id) != (record["kernel"], record["variant"]):
         raise ValueError(f"the variant {record['variant']!r:.60} is another one: {variant.id}")
     race = tuple(_rung(*rung) for rung in _list(record, "race"))
-    return Trial(*end_of(record), Stage(text_in(record, "stage")), variant, race)
+    return Trial(*end_of(record), Stage(text_in(record, "stage")), variant, race, words(record, "only"))
 
 
 def end_of(record: Mapping[str, object]) -> tuple[str, int]:

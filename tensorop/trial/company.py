@@ -23,7 +23,6 @@ from tensorop.render import instantiate, texts
 from tensorop.render.render import RenderError
 from tensorop.runners.protocol import Entry
 from tensorop.target import combine
-from tensorop.trial import race
 from tensorop.trial.calls import warming_calls
 from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator
 from tensorop.verify import grid
@@ -181,10 +180,8 @@ def _measured(evaluate: Evaluator, program: Program, clock: StageClock) -> dict[
             continue
         problem = evaluate.micro_problem(trial.variant, 0)
         of_problem = {problem.label: cost}
-        work = {problem.label: float(evaluate.operator.reference.work(problem))}
-        found[trial.key] = TrialResult(
-            Outcome(Kind.OK, "measure"), Score(race.Course(work, {}).score(of_problem), of_problem)
-        )
+        score = Score(evaluate.course_of([problem]).score(of_problem), of_problem)
+        found[trial.key] = TrialResult(Outcome(Kind.OK, "measure"), score)
     return found
 
 

@@ -96,9 +96,10 @@ class Evaluator:
     @functools.cached_property
     def course(self) -> race.Course:
         """The stage's problems, by class."""
-        return self._course(self.run.problems)
+        return self.course_of(self.run.problems)
 
-    def _course(self, found: Sequence[Problem]) -> race.Course:
+    def course_of(self, found: Sequence[Problem]) -> race.Course:
+        """Some problems, by class."""
         work = {one.label: float(self.operator.reference.work(one)) for one in found}
         return race.Course(work, problems.classes(self.operator, found), dict(self.run.shares))
 
@@ -235,8 +236,8 @@ class Evaluator:
 
     def _score(self, trial: Trial, costs: Costs, clock: StageClock) -> TrialResult:
         """Measures the trial's problems, halt by halt of its race."""
-        problems = {problem.label: problem for problem in self._problems(trial.variant)}
-        course = self._course([*problems.values()]) if self._micro else self.course
+        problems = {problem.label: problem for problem in self._problems(trial)}
+        course = self.course_of([*problems.values()]) if self._micro or trial.only else self.course
         found: dict[str, Samples] = {}
         going, beyond = frozenset(course.parts(course.work)), dict[str, float]()
         for rung in (*trial.race, None):
@@ -338,9 +339,11 @@ class Evaluator:
             return consistent(left)
         return self.answers.judge_all(problem, self.call(problem, variant, full, vlen), left)
 
-    def _problems(self, variant: Variant) -> tuple[Problem, ...]:
-        """The stage's problems, or the micro-kernel's own problem at this point."""
-        return (self.micro_problem(variant, 0),) if self._micro else self.run.problems
+    def _problems(self, trial: Trial) -> tuple[Problem, ...]:
+        """The trial's part of the stage's problems, or the micro-kernel's own problem at this point."""
+        if self._micro:
+            return (self.micro_problem(trial.variant, 0),)
+        return tuple(one for one in self.run.problems if not trial.only or one.label in trial.only)
 
     def call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
         if self._micro:

@@ -15,6 +15,9 @@ FEW = 6  # on a clock, where they are measured side by side
 # Least gain in geometric mean of a further variant. Each one is measured on every probe, and near equals are confused.
 WORTH = 0.003
 
+# Times the least expected cost. At 1.5, some problems of recorded searches lost their best finalist.
+WITHIN = 1.75
+
 P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
 
 
@@ -73,6 +76,20 @@ def finalists(
     for one in sorted(tried, key=lambda f: math.inf if f.score.cost is None else f.score.cost):
         best_of.setdefault(one.trial.variant.template.name, one.trial.variant.id)
     return choose(costs, weights, first=list(best_of.values()), least=count, most=count)
+
+
+def worthwhile(expected: Mapping[str, Mapping[tuple[str, int], float]]) -> dict[str, tuple[str, ...]]:
+    """The problems on which to measure each finalist but the first, by their labels: those where its expected cost is
+    within WITHIN of the least at a VLEN, or else relatively lowest. The first one is measured on all.
+
+    expected: costs of each, by its id, on a problem at a VLEN; without any, all are measured on all
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name, costs in [*expected.items()][1:]:
+        ratios = {at: cost / min(other[at] for other in expected.values()) for at, cost in costs.items()}
+        most = max(WITHIN, min(ratios.values(), default=WITHIN))
+        found[name] = tuple(dict.fromkeys(problem for (problem, _), ratio in ratios.items() if ratio <= most))
+    return found
 
 
 def by_vlen(finished: Finished, vlens: Sequence[int]) -> dict[tuple[str, int], float]:

@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from tensorop.author import offline
+from tensorop.backends import qemu
 from tensorop.costs.expected import Expectation
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
@@ -20,7 +21,7 @@ from tensorop.model.trial import Finished, Kind, Outcome, Samples, Score, Stage,
 from tensorop.render import instantiate
 from tensorop.space import Space, problems
 from tensorop.specs import operators, platforms
-from tensorop.trial import race
+from tensorop.trial import race, selection
 
 RECORD = json.loads(
     gzip.decompress((Path(__file__).parents[1] / "data" / "race-gemm-f32-spacemit-k1.json.gz").read_bytes())
@@ -132,3 +133,26 @@ def test_what_a_trial_left_out_costs_about_what_was_measured(recorded: Recorded)
         assert {name for name, _ in expected} == best.score.per_problem.keys() - small.keys()
         off = [math.log(cost / best.score.per_problem[name].value) for (name, _), cost in expected.items()]
         assert math.sqrt(sum(one**2 for one in off) / len(off)) < 0.5
+
+
+def test_finalists_are_measured_where_they_may_be_the_best(recorded: Recorded) -> None:
+    sketch = {one.label for one in problems.sketch(GEMM, recorded.problems, qemu.Backend.budgets)}
+    short = [
+        replace(one, score=replace(one.score, per_problem={p: one.score.per_problem[p] for p in sketch}))
+        for one in recorded.trials
+    ]
+    fresh = Expectation(GEMM, K1, recorded.problems, K1.vlens)
+    left = {one.trial.variant.id: fresh.unmeasured(one, short) for one in short}
+    every = {one.trial.variant.id: {**left[one.trial.variant.id], **selection.by_vlen(one, [256])} for one in short}
+    chosen = selection.finalists(short, every)
+    only = selection.worthwhile({name: left[name] for name in chosen})
+    costs = {one.trial.variant.id: selection.by_vlen(one, [256]) for one in recorded.trials}
+    work, off = 0.0, []
+    for problem in RECORD["work"].keys() - sketch:
+        measured = [name for name in chosen if name not in only or problem in only[name]]
+        work += len(measured) * RECORD["work"][problem]
+        least, found = (min(costs[name][problem, 256] for name in some) for some in (chosen, measured))
+        off.append(math.log(found / least))
+    assert len(only) == len(chosen) - 1
+    assert math.exp(sum(off) / len(off)) < 1.01
+    assert work < 0.7 * len(chosen) * sum(RECORD["work"][problem] for problem in RECORD["work"].keys() - sketch)

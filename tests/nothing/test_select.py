@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorop.trial.selection import choose
+from tensorop.trial.selection import WITHIN, choose, worthwhile
 
 COSTS = {
     "good": {"small": 1.0, "large": 4.0, "turned": 4.0},
@@ -31,3 +31,23 @@ def test_a_problem_that_was_not_run_cannot_be_served() -> None:
     assert choose(costs, least=1)[0] == "good"
     assert "partial" in choose(costs, least=1)
     assert choose({"partial": {"small": 0.1}}) == ["partial"]
+
+
+def test_a_finalist_is_measured_where_it_may_be_the_best_at_a_vlen() -> None:
+    def costs(*each: float) -> dict[tuple[str, int], float]:
+        return dict(zip([("small", 128), ("large", 128), ("small", 256), ("large", 256)], each, strict=True))
+
+    near, far = 0.99 * WITHIN, 1.01 * WITHIN
+    expected = {
+        "first": costs(5.0, 1.0, 5.0, 1.0),
+        "for small": costs(1.0, far, 1.0, far),
+        "at one VLEN": costs(9.0, near, 9.0, far),
+        "nowhere near": costs(3 * far, 2 * far, 3 * far, 3 * far),
+    }
+    assert worthwhile(expected) == {
+        "for small": ("small",), "at one VLEN": ("large",), "nowhere near": ("large",)
+    }  # fmt: skip
+
+
+def test_without_expected_costs_finalists_are_measured_on_all_problems() -> None:
+    assert not any(worthwhile({"first": {}, "second": {}}).values())
