@@ -1,5 +1,7 @@
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
-# make test            set up what tests need and run them all                  (ARGS="-k name" goes to pytest)
+# make test            set up what tests need and run those that cover each thing once (ARGS="-k name" goes to pytest)
+# make test-all        the same with all products of these and with long attacks
+# make times           run all tests and write tests/times.json, or the tests of one file (ARGS=FILE)
 # make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
 # make test-torch      the tests in tests/pytorch/ with PyTorch, in .venv-torch/; PyTorch takes 6 GB of disk
 # make results         docs/results/, plots and README's rows again, from the records in benchmarks/results/
@@ -22,19 +24,26 @@ PIP = $$( [ -x $(BIN)/pip ] && echo $(BIN)/python -m pip || echo $(PYTHON) -m pi
 FORMER = $(PIP) uninstall -qq -y tensorop 2>/dev/null || true
 LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-annotate --upgrade \
   --custom-compile-command 'make lock' --group build
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: gemm test test-latest test-torch with-torch results lint reference docs lock clean
+.PHONY: gemm test test-all times test-latest test-torch with-torch results lint reference docs lock clean
 .DELETE_ON_ERROR:
 
 gemm: $(VENV)/.installed $(VENV)/.emulator
 	$(BIN)/tensorop gemm --platform rvv $(ARGS)
 
-test: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc $(VENV)/.mca
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: test-setup
+	$(PYTEST) --extended none $(ARGS)
+
+test-all: test-setup
+	$(PYTEST) $(ARGS)
+
+times: test-setup
+	$(PYTEST) --record-times $(ARGS)
 
 test-latest:
-	+$(MAKE) test VENV=.venv-latest LATEST=1
+	+$(MAKE) test-all VENV=.venv-latest LATEST=1
 
 test-torch:
 	+$(MAKE) with-torch VENV=.venv-torch
@@ -94,6 +103,9 @@ $(VENV)/.installed: $(BIN)/python requirements.lock pyproject.toml
 $(VENV)/.installed-dev: $(BIN)/python requirements-dev.lock pyproject.toml
 	$(call install,requirements-dev.lock,dev)
 	@touch $@ $(VENV)/.installed
+
+.PHONY: test-setup
+test-setup: $(VENV)/.installed-dev $(VENV)/.test-packages $(VENV)/.emulator $(VENV)/.nvcc $(VENV)/.mca
 
 # The newest PyTorch that pyproject.toml allows: the lock files leave it out.
 $(VENV)/.installed-torch: $(VENV)/.installed-dev

@@ -16,6 +16,11 @@ import platformdirs
 # Variable -> its meaning and default; docs/reference/environment.md is generated from it.
 VARIABLES = {
     "TENSOROP_CACHE": ("Folder for downloads and builds.", "`tensorop` in the user's cache folder (`~/.cache`)"),
+    "TENSOROP_OBJECTS": (
+        "Folder of compiled candidates that jobs share. It takes those of shipped templates alone, and nothing removes "
+        "them.",
+        "none; each job keeps its own below `--out` while it runs",
+    ),
     "TENSOROP_PLUGINS": ("Plug-in folders in addition to `--plugins`, separated by `:`.", "none"),
     "TENSOROP_OFFLINE": ("`1`: download nothing; use the cache only. The same as `--offline`.", "`0`"),
     "TENSOROP_LLM_MODEL": ("Name of the model that `--author llm` asks.", "none; `--author llm` needs it"),
@@ -62,6 +67,7 @@ class Settings:
     llm_base_url: str | None
     llm_model: str | None
     llm_prompt_tokens: str | None = None
+    objects: Path | None = None  # compiled candidates that jobs share
     client: Mapping[str, str] = field(default_factory=dict)  # variables that the endpoint's client reads
 
 
@@ -76,6 +82,7 @@ def read() -> Settings:
         llm_api_key=env.get("OPENAI_API_KEY"),
         llm_base_url=env.get("OPENAI_BASE_URL"),
         llm_model=env.get("TENSOROP_LLM_MODEL"),
+        objects=Path(env["TENSOROP_OBJECTS"]).absolute() if env.get("TENSOROP_OBJECTS") else None,
         llm_prompt_tokens=env.get("TENSOROP_LLM_PROMPT_TOKENS"),
         client={**{name: env[name] for name in CLIENT if env.get(name)}, **_proxies(env)},
     )

@@ -130,7 +130,7 @@ def _built(evaluate: Evaluator, head: str, kernels: Sequence[tuple[Trial, str]],
     each = [(trial.variant, text) for trial, text in kernels]
     source = instantiate.alone(operator, platform, head, each, ENTRIES)
     clock.lap("render")
-    made = evaluate.target.build(source, evaluate.work, COMPILE_TIMEOUT_S, clock.lap)
+    made = evaluate.target.build(source, evaluate.objects(one.variant for one in trials), COMPILE_TIMEOUT_S, clock.lap)
     if not isinstance(made, Outcome):
         return Programs([Program(trials, made.path)])
     if len(kernels) == 1:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 
+from tensorop import settings
 from tensorop.author import offline
 from tensorop.errors import BoardError, SpecError
 from tensorop.measure import hot_loop
@@ -140,11 +141,17 @@ class Evaluator:
             return TrialResult(made, seconds=clock.lap("render"))
         source, text = made
         clock.lap("render")
-        built = self.target.build(source, self.work, COMPILE_TIMEOUT_S, clock.lap)
+        built = self.target.build(source, self.objects([variant]), COMPILE_TIMEOUT_S, clock.lap)
         if isinstance(built, Outcome):
             return TrialResult(built, seconds=clock.seconds)
         self.built[name] = built, text
         return Prepared(built.path, clock.seconds, text)
+
+    def objects(self, variants: Iterable[Variant]) -> Path:
+        """The folder that keeps the objects and the program of these variants."""
+        shared = settings.read().objects
+        ours = all(variant.template.author == offline.AUTHOR for variant in variants)
+        return shared if shared is not None and ours else self.work
 
     def beyond(self, variant: Variant) -> Outcome | None:
         """The refusal of a variant that needs too much work to render or to verify; else None."""

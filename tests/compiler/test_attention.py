@@ -34,6 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "made"
 
 
+@pytest.mark.covers("command attention")
 def test_it_is_compared(made: Path) -> None:
     compared = tensorop("bench", made, "--shapes", SHAPES, "--fast", "--format", "json", cwd=ROOT)
     assert compared.status == 0, compared.stderr
@@ -318,6 +319,7 @@ def test_the_oracle_is_that_of_the_definition() -> None:
             np.testing.assert_allclose(found[name][0].ravel(), of.ravel(), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.covers("control attention/*", "dtype attention/*")
 def test_the_controls_fail_on_every_seed() -> None:
     operator, platform = operators.load("attention"), platforms.load("native")
     for seed, dtype in enumerate(("f32", "f32", "f32", "bf16", "f16")):

@@ -12,6 +12,7 @@ from tensorop.render import instantiate
 from tensorop.trial import company
 from tensorop.trial.trial import Limit, side_by_side
 from tests.support import drawn_kernels
+from tests.support.classes import some
 
 LIMIT = Limit(20.0, "of this test")
 FAULTS = {  # what a kernel does at its first instruction
@@ -46,7 +47,7 @@ def ran(
     return trials, list(side_by_side(evaluate, 1, trials, LIMIT))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", some(FAULTS, lambda fault: fault in ("trap", "store past C", "wrong", "no C")))
 def test_a_faulty_kernel_fails_and_its_neighbours_pass(
     fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from tensorop.model.problem import Problem
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 from tests.support import counting
+from tests.support.classes import each_once
 
 OPERATOR = operators.load("conv2d")
 TEMPLATES = {one.name: one for one in offline.templates(OPERATOR.folder, OPERATOR.name, OPERATOR.added)}
@@ -44,8 +45,9 @@ def drawn_problems(rng: random.Random, count: int) -> list[Problem]:
 
 
 # without those whose vectors of a cache line also compute the last pixels: a scalar driver has no such loops
-@pytest.mark.parametrize("name", ["rvv", "spacemit-k1", "cortex-a53", "neon"])
-@pytest.mark.parametrize("template", ["outer", "lanes"])
+@pytest.mark.parametrize(
+    ("name", "template"), each_once(["rvv", "cortex-a53", "spacemit-k1", "neon"], ["outer", "lanes"])
+)
 def test_the_loops_do_what_the_model_says(name: str, template: str) -> None:
     platform, rng, seen = platforms.load(name), random.Random(f"{name} {template}"), set()
     for variant in counting.configurations(OPERATOR, platform, TEMPLATES[template], rng):

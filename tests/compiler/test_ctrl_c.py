@@ -90,6 +90,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]
     return bring
 
 
+@pytest.mark.extended
 def test_once_while_the_product_is_judged_leaves_out_the_comparison_alone(
     searched: Callable[[Path], Path], tmp_path: Path
 ) -> None:

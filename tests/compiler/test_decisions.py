@@ -18,6 +18,7 @@ from tensorop.model.operator import Operator
 from tensorop.render import instantiate
 from tensorop.specs import operators, platforms
 from tests.support import counting
+from tests.support.classes import each_once
 
 OPERATOR = operators.load("gemm")
 TEMPLATES = {template.name: template for template in offline.templates(OPERATOR.folder, OPERATOR.name)}
@@ -43,8 +44,10 @@ def drawn_problems(rng: random.Random, count: int) -> dict[str, np.ndarray]:
     return columns
 
 
-@pytest.mark.parametrize("name", ["avx512", "rvv", "spacemit-k1", "cortex-a53", "neon"])
-@pytest.mark.parametrize("template", ["outer", "lanes", "dot", "stream"])
+@pytest.mark.parametrize(
+    ("name", "template"),
+    each_once(["avx512", "rvv", "spacemit-k1", "cortex-a53", "neon"], ["outer", "lanes", "dot", "stream"]),
+)
 def test_the_driver_does_what_the_model_says(name: str, template: str) -> None:
     platform, rng, seen = platforms.load(name), random.Random(f"{name} {template}"), 0
     for variant in counting.configurations(OPERATOR, platform, TEMPLATES[template], rng):

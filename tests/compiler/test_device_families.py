@@ -47,7 +47,10 @@ from tests.support.families import (
     answer,
 )  # fmt: skip
 
-pytestmark = pytest.mark.skipif(_lacks_nvcc(), reason="no nvcc or g++: python -m tensorop.provision nvcc")
+pytestmark = [
+    pytest.mark.nvcc,
+    pytest.mark.skipif(_lacks_nvcc(), reason="no nvcc or g++: python -m tensorop.provision nvcc"),
+]
 __all__ = ["model"]  # the fixture
 GEMM, WMMA = operators.load("gemm"), platforms.load("cuda-wmma")
 SHAPES = ((64, 64, 4096),)
@@ -124,6 +127,7 @@ def test_a_replay_makes_the_same_library_and_the_report_shows_the_rounds(
     assert "llm-1 accepted" in page.read_text()
 
 
+@pytest.mark.extended
 def test_ctrl_c_while_the_model_is_asked_leaves_no_library_and_the_same_command_goes_on(
     httpserver: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.package.library import facts
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
+from tests.support.classes import extended
 from tests.support.commands import ROOT, Watched
 
 GOLDEN = ROOT / "tests" / "golden" / "gemm"
@@ -35,9 +36,13 @@ def _lacks_nvcc() -> bool:
     return False
 
 
-pytestmark = pytest.mark.skipif(_lacks_nvcc(), reason="no nvcc or g++: python -m tensorop.provision nvcc")
+pytestmark = [
+    pytest.mark.nvcc,
+    pytest.mark.skipif(_lacks_nvcc(), reason="no nvcc or g++: python -m tensorop.provision nvcc"),
+]
 
 
+@pytest.mark.covers("template gemm/wgmma", "primitives cuda-wgmma")
 @pytest.mark.parametrize(
     ("name", "codes"),
     [
@@ -99,7 +104,7 @@ def test_what_is_no_cuda_is_told_with_nvccs_words() -> None:
     assert "error" in built.message
 
 
-@pytest.mark.parametrize("platform", ["cuda-wmma", "cuda-sm90"])
+@pytest.mark.parametrize("platform", ["cuda-wmma", extended("cuda-sm90")])
 def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_path: Path) -> None:
     shapes = ((512, 512, 512), (127, 129, 131))
     job = Job("gemm", platform, dtypes=("bf16", "f16"), shapes=shapes, trials=16, out=tmp_path / "out")

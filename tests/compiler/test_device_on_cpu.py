@@ -21,6 +21,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.provision.zig import zig, zig_environment
 from tensorop.specs import operators, platforms
+from tests.support.classes import each_once, some
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
@@ -126,7 +127,11 @@ def verdict(point: dict[str, int | str], a: int, b: int, c_size: int = 2, spoil:
     return Execution(GEMM, WMMA, Seed.draw()).verdict(one, "f16_f32" if c_size == 4 else "f16")
 
 
-@pytest.mark.parametrize(("point", "a", "b"), [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (2, 0, 1)])
+@pytest.mark.covers("template gemm/wmma", "primitives cuda-wmma")
+@pytest.mark.parametrize(
+    ("point", "a", "b"),
+    some([(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (2, 0, 1)], lambda case: case[0] or case == (0, 0, 0)),
+)
 def test_a_kernel_is_right(point: int, a: int, b: int) -> None:
     found = verdict(POINTS[point], a, b)
     assert found.ok, found
@@ -144,9 +149,10 @@ def test_a_kernel_that_lacks_something_is_found_out(spoil: str) -> None:
     assert verdict(WORDS, 0, 1, spoil=spoil).kind is Kind.WRONG
 
 
-@pytest.mark.parametrize(("a", "b"), LAYOUTS)
-@pytest.mark.parametrize("tile_m", [16, 32])
-def test_small_matrices_are_right(a: int, b: int, tile_m: int, tmp_path: Path) -> None:
+@pytest.mark.covers("template gemm/small")
+@pytest.mark.parametrize(("layout", "tile_m"), each_once(LAYOUTS, [16, 32]), ids=str)
+def test_small_matrices_are_right(layout: tuple[int, int], tile_m: int, tmp_path: Path) -> None:
+    a, b = layout
     point: dict[str, int | str] = {"tile_m": tile_m, "warps": 2}
     assert wrong(built(tmp_path, point, a, b), point, a, b, matrices=2) == ""
 

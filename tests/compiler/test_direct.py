@@ -21,6 +21,7 @@ from tensorop.specs import platforms
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 from tests.support import products
+from tests.support.classes import each_once, extended
 from tests.support.templates import operator, verdicts
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
@@ -37,9 +38,12 @@ def _lacks(platform: str) -> bool:
     return not set(platforms.load(platform).requires) <= flags
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("point", POINTS, ids=["partial_sums", "ahead"])
-@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+@pytest.mark.covers("platform {platform}")
+@pytest.mark.parametrize(
+    ("platform", "point", "dtype"),
+    each_once(["generic", "avx2", "avx512"], POINTS, ["f32", "f64"]),
+    ids=lambda v: v if isinstance(v, str) else "ahead" if v["ahead"] else "partial_sums",
+)
 def test_it_is_right_by_itself(platform: str, point: dict[str, int], dtype: str) -> None:
     if _lacks(platform):
         pytest.skip(f"this CPU cannot run {platform}")
@@ -56,7 +60,7 @@ def judged(library: Path, dtype: str) -> Verdict:
     return grid.check(operator.reference, Subject(Native(), program, guest), cases, 0, seed)
 
 
-@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("platform", [extended("generic"), "avx2", extended("avx512")])
 def test_the_library_takes_it_and_is_right(platform: str, tmp_path: Path) -> None:
     if _lacks(platform):
         pytest.skip(f"this CPU cannot run {platform}")

@@ -15,6 +15,7 @@ from tensorop.model.point import Point
 from tensorop.render import instantiate
 from tensorop.specs import native, platforms, primitives
 from tests.support import templates
+from tests.support.classes import each_once
 from tests.support.exponentials import worst_f32, worst_f64
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the sets are those of x86-64")
@@ -37,14 +38,16 @@ def stated(name: str) -> float:
     return ulp
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", dict.fromkeys(("scalar", WIDEST)))
 def test_every_f32(name: str) -> None:
     worst, where = worst_f32(SETS[name], {}, 1)
     assert 0.5 < worst <= stated(name), where
 
 
-@pytest.mark.parametrize("flags", FLAGS, ids=" ".join)
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    ("name", "flags"), each_once([*SETS], FLAGS), ids=lambda v: v if isinstance(v, str) else " ".join(v)
+)
 def test_samples_with_other_flags(name: str, flags: tuple[str, ...]) -> None:
     worst, where = worst_f32(SETS[name], {}, 4099, *flags)
     assert 0.5 < worst <= stated(name), where
@@ -52,8 +55,7 @@ def test_samples_with_other_flags(name: str, flags: tuple[str, ...]) -> None:
     assert 0.5 < worst <= stated(name), where
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("name", ["generic", "avx2", "avx512", "neon", "rvv"])
+@pytest.mark.parametrize(("name", "dtype"), each_once(["generic", "avx2", "avx512", "neon", "rvv"], ["f32", "f64"]))
 def test_a_kernel_that_calls_it_passes_the_gates(name: str, dtype: str) -> None:
     platform, template = platforms.load(name), templates.templates["stream"]
     put = '{{ put("c + %d * ldc + i + %d * lanes" % (j, w), "c%d_%d" % (j, w), predicate) }};'

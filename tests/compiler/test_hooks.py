@@ -31,6 +31,7 @@ IN_PLACE = {"pack_a": 0, "pack_b": 1, "a_stationary": 0}
 STATIONARY = {"pack_a": 1, "pack_b": 1, "a_stationary": 1}
 
 
+@pytest.mark.covers("example hooks")
 @pytest.mark.parametrize("name", hooked.NAMES)
 def test_the_judge_knows_what_is_wrong(name: str) -> None:
     operator = hooked.load(name)

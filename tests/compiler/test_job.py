@@ -170,6 +170,7 @@ def slow(rationed: bool, request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("busy")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("slow")
 def test_a_budget_that_no_trial_fits_into_still_gives_a_product_on_a_slow_machine(tmp_path: Path) -> None:
     """The example's operator, whose jobs take a third of gemm's time."""

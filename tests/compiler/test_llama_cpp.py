@@ -35,6 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             running.kill()
 
 
+@pytest.mark.extended
 def test_noise_of_a_real_server_is_recorded_and_the_job_delivers(server: str, tmp_path: Path) -> None:
     env = environment({"OPENAI_BASE_URL": f"{server}/v1", "TENSOROP_LLM_MODEL": "tiny", "NO_PROXY": "*", **SHORT})
     ended = tensorop(

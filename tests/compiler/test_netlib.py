@@ -21,6 +21,7 @@ from tensorop import settings
 from tensorop.errors import MissingTool
 from tensorop.model.architecture import host_arch
 from tests.support import products, testers
+from tests.support.classes import extended
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="preloads a product for x86-64")
 
@@ -80,7 +81,7 @@ def _input(original: str, routine: str, sizes: tuple[int, ...] | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("sizes", [None, SIZES], ids=["netlib-sizes", "large-sizes"])
+@pytest.mark.parametrize("sizes", [None, extended(SIZES, id="large-sizes")])
 @pytest.mark.parametrize("letter", ["s", "d"])
 @pytest.mark.parametrize("api", ["fortran", "cblas"])
 def test_netlib_testers(
@@ -144,6 +145,7 @@ def _numpy(library: Path, folder: Path) -> tuple[Path, testers.Tester, dict[str,
     return python, numpy, environment
 
 
+@pytest.mark.extended
 def test_linear_algebra_of_debians_numpy(library: Path, tmp_path: Path) -> None:
     python, numpy, environment = _numpy(library, tmp_path)
     seen = os.pathsep.join([_pytest_alone(tmp_path / "pytest"), *filter(None, [numpy.environment.get("PYTHONPATH")])])

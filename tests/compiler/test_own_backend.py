@@ -25,6 +25,7 @@ def without_a_jail(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.covers("example backend")
 def test_a_whole_job_on_a_backend_of_ones_own(tmp_path: Path) -> None:
     own = ("--plugins", EXAMPLE)
     words = ("gemm", *own, "--platform", "nice-generic", "--dtype", "f32", "--shapes", "24x17x33")

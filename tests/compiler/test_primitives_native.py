@@ -24,6 +24,7 @@ def _home(name: str) -> Platform:
     return platform
 
 
+@pytest.mark.covers("primitives {name}")
 @pytest.mark.parametrize("name", SETS)
 def test_every_primitive_means_what_it_says(name: str) -> None:
     _home(name)

@@ -28,6 +28,7 @@ from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.specs import platforms
 from tests.support import docs, products, shared_objects
+from tests.support.classes import extended
 from tests.support.operators import gemm
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="loads products for x86-64")
@@ -50,7 +51,7 @@ def _tolerance(k: int, dtype: type) -> float:
     return 8 * (k + 8) * float(np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("platform", [extended("generic"), "avx2", extended("avx512")])
 def test_products_compute_right(platform: str, tmp_path: Path) -> None:
     if not _runs(platform):
         pytest.skip(f"this CPU cannot run {platform}")
@@ -625,7 +626,8 @@ def _built(source: Path, program: Path, *words: str | Path) -> subprocess.Comple
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("dtypes", ["f32", "f64,f32", "f64"])
+@pytest.mark.covers("example c")
+@pytest.mark.parametrize("dtypes", [extended("f32"), "f64,f32", extended("f64")])
 def test_the_example_takes_what_the_library_has(dtypes: str, tmp_path: Path) -> None:
     out = products.install("avx2", tmp_path / "out", tuple(dtypes.split(",")))
     program, lib = tmp_path / "example", out / "lib"
@@ -802,7 +804,7 @@ def test_a_call_leaves_the_process_as_it_was(prefix: Path, tmp_path: Path, threa
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
+@pytest.mark.parametrize("platform", [extended("generic"), "avx2", extended("avx512")])
 def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Path) -> None:
     """Painted, and in PTHREAD_STACK_MIN: by every variant and path, in parts on threads, refused, and with words."""
     if not _runs(platform):

@@ -6,6 +6,7 @@ import pytest
 
 from tensorop.model.architecture import host_arch
 from tensorop.specs import platforms
+from tests.support.classes import each_once
 from tests.support.templates import DOT, DOT_AHEAD, FEW_ROWS, OUTER, PIPELINED, VECTORS, verdicts
 
 POINTS = [
@@ -18,11 +19,16 @@ POINTS = [
 ]
 
 
+@pytest.mark.covers("template gemm/{kernel[0]}")
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize(("template", "point"), POINTS, ids=lambda v: v if isinstance(v, str) else "")
-@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
-def test_a_template_is_right(platform: str, template: str, point: dict[str, int], dtype: str) -> None:
+@pytest.mark.covers("platform {platform}", "dtype gemm/{dtype}")
+@pytest.mark.parametrize(
+    ("kernel", "platform", "dtype"),
+    each_once(POINTS, ["generic", "avx2", "avx512"], ["f32", "f64"]),
+    ids=lambda v: v[0] if isinstance(v, tuple) else v,
+)
+def test_a_template_is_right(kernel: tuple[str, dict[str, int]], platform: str, dtype: str) -> None:
+    template, point = kernel
     missing = set(platforms.load(platform).requires) - _flags()
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
@@ -31,14 +37,17 @@ def test_a_template_is_right(platform: str, template: str, point: dict[str, int]
 
 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
+@pytest.mark.covers("platform {of[0]}", "dtype gemm/{of[1]}")
 @pytest.mark.parametrize(
-    ("platform", "dtype"),
-    [("generic", "i8"), ("generic", "bf16"), ("generic", "f16"), ("avx2", "i8"), ("avx512", "i8")],
+    ("of", "point"),
+    each_once(
+        [("generic", "i8"), ("generic", "bf16"), ("generic", "f16"), ("avx2", "i8"), ("avx512", "i8")],
+        [{**OUTER, "mr_vectors": 3, "nr": 4}, {**PIPELINED, "mr_vectors": 2, "nr": 4}],
+    ),
+    ids=lambda v: "-".join(v) if isinstance(v, tuple) else "ahead" if v["ahead"] else "plain",
 )
-@pytest.mark.parametrize(
-    "point", [{**OUTER, "mr_vectors": 3, "nr": 4}, {**PIPELINED, "mr_vectors": 2, "nr": 4}], ids=["plain", "ahead"]
-)
-def test_operands_widened_by_packing_are_right(platform: str, dtype: str, point: dict[str, int]) -> None:
+def test_operands_widened_by_packing_are_right(of: tuple[str, str], point: dict[str, int]) -> None:
+    platform, dtype = of
     missing = set(platforms.load(platform).requires) - _flags()
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
@@ -47,9 +56,11 @@ def test_operands_widened_by_packing_are_right(platform: str, dtype: str, point:
 
 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
-@pytest.mark.parametrize(("mr_vectors", "packs"), [(1, 0), (2, 0), (3, 1)])
-@pytest.mark.parametrize("platform", ["generic", "avx2", "avx512"])
-def test_products_of_few_rows_are_right(platform: str, mr_vectors: int, packs: int) -> None:
+@pytest.mark.parametrize(
+    ("tile", "platform"), each_once([(1, 0), (2, 0), (3, 1)], ["generic", "avx2", "avx512"]), ids=str
+)
+def test_products_of_few_rows_are_right(tile: tuple[int, int], platform: str) -> None:
+    mr_vectors, packs = tile
     missing = set(platforms.load(platform).requires) - _flags()
     if missing:
         pytest.skip(f"this CPU lacks {', '.join(sorted(missing))}")
@@ -59,8 +70,11 @@ def test_products_of_few_rows_are_right(platform: str, mr_vectors: int, packs: i
 
 
 @pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
-@pytest.mark.parametrize("tile", [{"mr_vectors": 4, "nr": 2}, {"mr_vectors": 2, "nr": 6}], ids=["tall", "wide"])
-@pytest.mark.parametrize("platform", ["generic", "avx2"])
+@pytest.mark.parametrize(
+    ("tile", "platform"),
+    each_once([{"mr_vectors": 4, "nr": 2}, {"mr_vectors": 2, "nr": 6}], ["generic", "avx2"]),
+    ids=lambda v: v if isinstance(v, str) else "wide" if v["nr"] == 6 else "tall",
+)
 def test_rows_and_columns_of_inner_products_are_right(platform: str, tile: dict[str, int]) -> None:
     missing = set(platforms.load(platform).requires) - _flags()
     if missing:

@@ -20,6 +20,7 @@ PRINTED = (  # what each block prints
 )
 
 
+@pytest.mark.covers("example docs/tutorial.md")
 def test_the_blocks_of_the_tutorial(tmp_path: Path) -> None:
     if any(shutil.which(tool) is None for tool in ("pkg-config", "cc", "cmake", "ctest")):
         pytest.skip("pkg-config, cc or cmake is not installed")

@@ -42,6 +42,7 @@ def program(control: str | Path, dtype: str = "f32") -> Path:
     return built.path
 
 
+@pytest.mark.covers("control gemm/*", "dtype gemm/{dtype}")
 @pytest.mark.parametrize("dtype", operator.dtypes)
 def test_every_control_ends_as_it_must(dtype: str) -> None:
     results = ControlRun(operator, here, runner, Seed.draw()).run([dtype])

@@ -17,11 +17,13 @@ from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
 from tensorop.trial.evaluator import Evaluator, Prepared
 from tensorop.verify import grid
+from tests.support.classes import each_once
 from tests.support.commands import tensorop
 
 SHAPES = "b1h2g1s24t40d32,b1h4g2s1t96d64"
 
 
+@pytest.mark.extended
 def test_a_job_under_a_board_model(tmp_path: Path) -> None:
     words = ("attention", "--platform", "cortex-a53", "--shapes", SHAPES, "--trials", "3")
     ended = tensorop(*words, "--format", "json", cwd=tmp_path)
@@ -34,10 +36,15 @@ def test_a_job_under_a_board_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("platform", "template"), [("rvv", "outer"), ("spacemit-k1", "outer"), ("cortex-a53", "lanes")]
+    ("of", "how"),
+    each_once(
+        [("rvv", "outer"), ("spacemit-k1", "outer"), ("cortex-a53", "lanes")],
+        [("f32", 0), ("f32", 1), ("bf16", 1), ("f16", 1)],
+    ),
+    ids=lambda v: "-".join(map(str, v)),
 )
-@pytest.mark.parametrize(("dtype", "pack_b"), [("f32", 0), ("f32", 1), ("bf16", 1), ("f16", 1)])
-def test_a_variant_is_right(platform: str, template: str, dtype: str, pack_b: int, tmp_path: Path) -> None:
+def test_a_variant_is_right(of: tuple[str, str], how: tuple[str, int], tmp_path: Path) -> None:
+    (platform, template), (dtype, pack_b) = of, how
     operator, target, seed = operators.load("attention"), reach(platforms.load(platform)), Seed.draw()
     found = offline.templates(operator.folder, operator.name, operator.added)
     one = next(of for of in found if of.name == template)

@@ -42,6 +42,7 @@ def product(tmp_path):
     return products.install("spacemit-k1", tmp_path / "product", ("f32",))
 
 
+@pytest.mark.extended
 def test_a_library_beside_openblas_by_the_boards_clock(board, product):
     found = bench.bench(*products.reached(product, board.word), bench.BenchRequest(shapes=SHAPES, final=False))
     assert (found.unit, found.model) == ("GFLOP/s", None)
@@ -85,6 +86,7 @@ def _journal(out):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.mark.extended
 def test_a_job_outlives_its_boards(board, tmp_path, monkeypatch):
     """Two of them: what the first to go had under way is tried on the other; without any the job ends and goes on."""
     monkeypatch.setattr("tensorop.runners.ssh._BACK_S", 0.2)

@@ -24,6 +24,7 @@ def k1_board(tmp_path, monkeypatch):
         yield running
 
 
+@pytest.mark.covers("command platforms check")
 @pytest.mark.parametrize("name", ["rvv", "spacemit-k1", "cortex-a53"])
 def test_shipped_platforms_do_what_they_say(name):
     platform = platforms.load(name)
@@ -60,6 +61,7 @@ def test_every_benchmark_names_what_exists():
     assert specs.benchmarks("x86_64") == ()
 
 
+@pytest.mark.extended
 def test_hidden_constants_are_found_again():
     model = board.load(K1.board, "test")
     runner = start(K1)
@@ -79,6 +81,7 @@ def test_hidden_constants_are_found_again():
     assert fit.residual_known < 1e-2
 
 
+@pytest.mark.extended
 def test_a_board_gets_its_file(k1_board, tmp_path):
     lines = list(check_platform.check(K1, k1_board.word, folder=tmp_path, only=FEW))
     assert "Spacemit(R) X60" in next(line.message for line in lines if line.about == "board")
@@ -97,6 +100,7 @@ def test_another_board_gets_none(k1_board, tmp_path):
     assert not list(tmp_path.glob("calibration*"))
 
 
+@pytest.mark.covers("command platforms probe")
 def test_a_probed_boards_file_loads(k1_board, tmp_path):
     (tmp_path / "platforms").mkdir()
     (tmp_path / "platforms" / "mine.yaml").write_text(probe_platform.probe(k1_board.word, "mine"))

@@ -9,15 +9,16 @@ import pytest
 from tensorop.trial.judging import PATIENT
 from tensorop.trial.trial import carry_out, side_by_side
 from tests.support import drawn_kernels
+from tests.support.classes import extended
 
 
 @pytest.mark.parametrize(
     ("operator", "platform", "dtype"),
     [
         ("gemm", "spacemit-k1", "f32"),
-        ("gemm", "cortex-a53", "f64"),
-        ("gemm", "rvv", "f32"),
-        ("gemm", "rvv", "i8"),
+        extended("gemm", "cortex-a53", "f64"),
+        extended("gemm", "rvv", "f32"),
+        extended("gemm", "rvv", "i8"),
         ("conv2d", "rvv", "f32"),
     ],
 )

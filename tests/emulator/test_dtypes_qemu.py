@@ -25,6 +25,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+@pytest.mark.extended
 def test_the_whole_grid_passes_at_every_vlen(product: Path) -> None:
     told = json.loads((product / "share/tensorop/manifest.json").read_text())["results"]["verification"]
     assert {(v["dtype"], v["vlen"]) for v in told} == {(d, vlen) for d in DTYPES for vlen in (128, 256, 512, 1024)}

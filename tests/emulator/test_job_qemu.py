@@ -80,6 +80,7 @@ def test_the_journal_gives_the_same_trees(uninterrupted: Path, on_rvv: tuple[str
     assert [tree.vlen for tree in again] == [128, 256]
 
 
+@pytest.mark.extended
 def test_close_choices_are_counted_over_the_models_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, so that every variant counts as close however few were tried."""
     monkeypatch.setattr(robust, "CLOSE", 10.0)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.commands import ROOT, tensorop
 
 SHAPES = "b1c2h64t3,b1c2h65t5u2p1"
 
 
+@pytest.mark.extended
 def test_a_job_under_a_board_model(tmp_path: Path) -> None:
     words = ("conv1d", "--plugins", ROOT / "examples" / "operator", "--platform", "spacemit-k1", "--shapes", SHAPES)
     ended = tensorop(*words, "--dtype", "f32", "--trials", "4", "--format", "json", cwd=tmp_path)

@@ -66,6 +66,7 @@ def test_a_matrix_by_a_vector_is_right(kernel: dict[str, int]) -> None:
         assert verdict.ok, (verdict.vlen, verdict.outcome)
 
 
+@pytest.mark.covers("template gemm/lanes")
 @pytest.mark.parametrize("a_stationary", [0, 1])
 def test_a_c_larger_than_level_2_is_right(a_stationary: int) -> None:
     """Its next lines are asked for where prefetchers follow few streams, up to its end and no further."""

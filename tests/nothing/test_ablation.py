@@ -25,6 +25,7 @@ def asked(out: Path, arm: str) -> list[str]:
     return ["\n".join(message.text for message in call.request.messages) for call in calls]
 
 
+@pytest.mark.extended
 def test_each_arm_asks_without_its_part_and_is_replayed(model: Model, tmp_path: Path) -> None:
     out = tmp_path / "out"
     found = json.loads(commands.tensorop(*WORDS, *CALLS, "--out", out, "--format", "json", cwd=tmp_path).stdout)
@@ -49,6 +50,7 @@ def test_each_arm_asks_without_its_part_and_is_replayed(model: Model, tmp_path: 
     assert len(model.asked) == len(ANSWERS) * len(ablation.ARMS)
 
 
+@pytest.mark.covers("command author ablate")
 def test_a_transcript_counts_in_its_own_arm_alone(model: Model, tmp_path: Path) -> None:
     out = tmp_path / "out"
     one = (*WORDS, *CALLS, "--arm", "no-hints", "--out", out)

@@ -206,6 +206,16 @@ def test_every_command_has_json_examples_and_says_what_each_option_takes(
     assert " TEXT " not in shown
 
 
+@pytest.mark.covers(
+    "command platforms list",
+    "command platforms show",
+    "command primitives list",
+    "command primitives show",
+    "command operators list",
+    "command operators show",
+    "command tuners list",
+    "command tuners show",
+)
 def test_lists_and_records_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for group, name in (("platforms", "rvv"), ("primitives", "rvv"), ("operators", "gemm"), ("tuners", "bayes")):
         for words in (["list"], ["show", name]):

@@ -17,8 +17,8 @@ OPTIONAL = {"calibration", "cluster", "cuda", "kits"}  # sub-packages that the c
 PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
-MOST_LINES = 34_930
-MOST_LINES_OF_THE_CORE = 30_825
+MOST_LINES = 34_945
+MOST_LINES_OF_THE_CORE = 30_840
 MOST_LINES_OF_BENCHMARKS = 6_000
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70

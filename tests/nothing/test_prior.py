@@ -46,6 +46,7 @@ def knows(platform: Platform, dtype: str) -> bool:
     return any(dtype in one.types for one in platform.primitives)
 
 
+@pytest.mark.covers("platform {platform}")
 @pytest.mark.parametrize("platform", catalog.names("platforms"))
 @pytest.mark.parametrize("template", ALL, ids=lambda template: template.name)
 def test_every_template_expects_something_of_every_platform(platform: str, template: KernelTemplate) -> None:

@@ -19,6 +19,7 @@ from tensorop.search.task import JobContext, as_first_written
 from tensorop.specs import operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
+from tests.support.classes import extended
 
 SHAPES = ((16, 16, 16), (64, 64, 64), (127, 129, 131))
 
@@ -68,7 +69,7 @@ for event in test_resume.steps(Path(sys.argv[1])):
 """
 
 
-@pytest.mark.parametrize("events", [[1], [12], [30], [5, 33]])
+@pytest.mark.parametrize("events", [extended([1]), extended([12]), extended([30]), [5, 33]])
 def test_killed_and_resumed_is_the_search_it_was(tmp_path, uninterrupted, events):
     for count in events:
         command = [sys.executable, "-c", RUN, tmp_path, str(Path(__file__).parent)]

@@ -133,6 +133,7 @@ def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -
     assert tried(journal.read(replayed)) == tried(history)
 
 
+@pytest.mark.extended
 def test_a_resumed_run_knows_what_failed_before_the_search(model: Model, tmp_path: Path) -> None:
     model.answers = (ANSWERS[0], "Sorry.", "Sorry.", EDIT, ANSWERS[-1], ANSWERS[-1])
     job = (*TRIALS, "--author", "llm", "--author-calls", "6")
@@ -149,6 +150,7 @@ def test_a_resumed_run_knows_what_failed_before_the_search(model: Model, tmp_pat
     assert "answered before, word for word" in text
 
 
+@pytest.mark.extended
 def test_each_dtype_is_asked_about_and_replayed(model: Model, tmp_path: Path) -> None:
     whole = (HEAD.format(what=f"{nr} columns").replace("nr: [3]", f"nr: [{nr}]") + GOOD for nr in (3, 4, 5, 6, 7))
     model.answers = tuple(f"```\n{text}```\n" for text in whole)
@@ -168,6 +170,7 @@ def test_each_dtype_is_asked_about_and_replayed(model: Model, tmp_path: Path) ->
     assert tried(journal.read(again)) == tried(history), text
 
 
+@pytest.mark.extended
 def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model, tmp_path: Path) -> None:
     model.before = lambda number: time.sleep(2.0)
     began = time.monotonic()

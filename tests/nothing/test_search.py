@@ -40,6 +40,7 @@ from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
 from tensorop.trial.trial import Limit, carry_out, in_time, side_by_side
+from tests.support.classes import extended
 
 SPACES = {
     "rows": Space.of({"a": (1, 2, 3, 4, 5), "b": (0, 1, 2, 3)}),
@@ -158,7 +159,7 @@ def run_and_kill(folder, lines):
         os.kill(child.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("kills", [[1], [2], [23], [8, 16, 21]])
+@pytest.mark.parametrize("kills", [extended([1]), [2], extended([23]), extended([8, 16, 21])])
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, uninterrupted, kills):
     for lines in kills:
         run_and_kill(tmp_path, lines)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tensorop import subpackages
+from tests.support.classes import extended
 from tests.support.commands import JOURNAL, ROOT, events
 
 JOB = ("gemm", "--runner", "null", "--platform", "rvv", "--dtype", "f32", "--shapes", "64x64x64", "--jobs", "1")
@@ -65,7 +66,7 @@ def without(folders: tuple[str, ...], place: Path) -> dict[str, tuple[int, str, 
     return {name: tuple(one) for name, one in json.loads(ended.stdout).items()}
 
 
-@pytest.mark.parametrize("folders", [*((name,) for name in ALL), ALL], ids=lambda folders: "+".join(folders))
+@pytest.mark.parametrize("folders", [*(extended((name,)) for name in ALL), ALL], ids=lambda folders: "+".join(folders))
 def test_a_job_is_done_without_it_and_what_needs_it_says_so(folders: tuple[str, ...], tmp_path: Path) -> None:
     ended = without(folders, tmp_path)
     for name in ("help", "platforms", "job"):

@@ -202,6 +202,7 @@ def test_unknown_names_bring_the_nearest():
         strategy.load("../tuners/bayes")
 
 
+@pytest.mark.covers("command tuners check")
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -178,6 +178,7 @@ def test_a_tuner_whose_library_is_missing_says_what_to_install(file, tmp_path):
         replay.compare(["mine"], [file], seeds=2, plugins=plugins)
 
 
+@pytest.mark.covers("command tuners bench")
 def test_the_command_prints_a_table_and_json(file):
     said = ["tuners", "bench", "--tuner", "grid", "--seeds", "2", "--batch", "4", "--space", str(file)]
     table = CliRunner().invoke(cli, said, catch_exceptions=False)

@@ -332,6 +332,7 @@ def test_ctrl_c_while_a_scheduler_is_looked_for(tmp_path: Path, before: bool) ->
     assert told[0] == "stopping: no further search; kernels that passed in earlier runs are packaged"
 
 
+@pytest.mark.extended
 def test_a_worker_that_hangs_and_a_scheduler_that_does(
     tmp_path: Path,
     cluster: Cluster,
