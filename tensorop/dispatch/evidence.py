@@ -25,7 +25,7 @@ FIRST_LAYOUT = 2.0  # weight of the reported layout; each other layout has 1
 FAULTS = frozenset({Kind.WRONG, Kind.GUARD, Kind.CRASH, Kind.ILLEGAL, Kind.IMPOSSIBLE})  # of a variant
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # not frozen: Python sets attributes of an exception on its way
 class RefusedVariant(Exception):
     """A variant that passed its trials and failed inside the library. number: the library's number of the variant."""
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,6 +76,31 @@ def test_whose_case_failed(found):
     assert free is not None
     assert 0 <= free.number < len(given.variants)
     assert winners.culprit(task.operator, [given], Verdict(WRONG, 0, 1, "", dtype="f32")) is None
+
+
+def test_the_library_is_built_again_without_a_variant_that_fails_while_it_is_measured(found, monkeypatch):
+    task, given = found
+    staged, failed = [], given.variants[0].template.name
+
+    def measure(task, library, winners):
+        if any(variant.template.name == failed for variant in winners.variants):
+            raise RefusedVariant(winners.dtype, 0, WRONG)
+
+    def verify(*_):
+        return [Verdict(Outcome(Kind.OK), 1, 1, "", dtype="f32")]
+        yield
+
+    monkeypatch.setattr(
+        deliver, "_stage", lambda _, winners: staged.append(winners) or SimpleNamespace(library=Path("nowhere"))
+    )
+    monkeypatch.setattr(deliver, "_verify", verify)
+    monkeypatch.setattr(deliver.publish, "discard", lambda _: None)
+    fails = replace(probing.PASS, measure=measure, summary=None, wanted=lambda _: True)
+    measured = replace(task, passes=(*(one for one in task.passes if one.measure is None), fails))
+    events = list(deliver._proven(measured, {"f32": measured}, [given]))
+    assert any(f"template '{failed}' passed its trials but failed" in getattr(one, "text", "") for one in events)
+    assert len(staged) == 3  # with it, and twice without: to measure and to publish
+    assert all(v.template.name != failed for w in staged[1:] for of_dtype in w for v in of_dtype.variants)
 
 
 class Together(inside.LibraryBench):
