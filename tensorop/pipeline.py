@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from tensorop import __version__, paths, subpackages
 from tensorop.author import offline
@@ -304,7 +305,7 @@ def _failure(task: Task) -> str:
     return f"The last failure: {outcome.kind.value}: {outcome.message[:200]} {lines[0][:200]}".rstrip()
 
 
-def _is_first_real_pass(event: loop.Event) -> bool:
+def _is_real_pass(event: loop.Event) -> TypeGuard[loop.TrialEnded]:
     """Whether a trial of this run passed at all VLENs, so that the target's peak is known or quick to measure."""
     if not isinstance(event, loop.TrialEnded) or event.replayed:
         return False
@@ -312,11 +313,12 @@ def _is_first_real_pass(event: loop.Event) -> bool:
 
 
 def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.EndReason]:
-    reason, bound = loop.EndReason.INTERRUPTED, None
+    reason, bound, roof = loop.EndReason.INTERRUPTED, None, Roof(task.target)
     with task.stop.may_end(f"stopping the search; {deliver.packaged(task.stop)}"):
         for event in events:
-            if bound is None and _is_first_real_pass(event):
-                bound = Roof(task.target).bound(task.dtype, task.target.vlens) or 0.0
+            if _is_real_pass(event):
+                cost = event.best.score.cost if event.best else None
+                bound = roof.bound(task.dtype, task.target.vlens, cost)
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
             while task.remarks.now:
                 yield Note(task.remarks.now.pop(0))

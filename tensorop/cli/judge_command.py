@@ -13,6 +13,7 @@ from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError
+from tensorop.measure import statistics
 from tensorop.model.budget import parse_seconds
 from tensorop.model.hot_loop import HotLoop
 from tensorop.model.option import Option
@@ -148,7 +149,7 @@ def _show(ruling: Ruling) -> None:
             continue
         table = tables.table(None, [""], ("VLEN", one.figures[0].unit, one.figures[0].speed_unit, "of peak"))
         for figure in one.figures:
-            share = "-" if figure.of_peak is None else f"{figure.of_peak:.0%}"
+            share = statistics.of_peak(figure.of_peak) or "-"
             cost, speed = tables.figure(figure.cost), tables.figure(figure.speed)
             table.add_row(f"  {figure.of}", str(figure.vlen or "-"), cost, speed, share)
         tables.console().print(table)

@@ -14,6 +14,7 @@ from tensorop import pipeline
 from tensorop.cli import screen
 from tensorop.cli.ctrl_c import CtrlC
 from tensorop.events import Done, Event, Note, Phase, Trying
+from tensorop.measure import statistics
 from tensorop.model.job import Job
 from tensorop.process.stopping import StopRequest
 from tensorop.search.arms import STRIKES
@@ -122,11 +123,11 @@ class _View:
         """The known ones of three texts.
 
         `1.84x first`: speedup over the stage's first passed kernel; `62% of peak`: the share of the core's multiply-add
-        peak; `+3.1% in 60s`: the latest gain.
+        peak (`clock unsteady` if it is not credible); `+3.1% in 60s`: the latest gain.
         """
         cost = inner.best.score.cost if inner.best else None
         ratio = f"{self.first / cost:.2f}x {first}" if cost and self.first else ""
-        of_bound = f"{event.bound / cost:.0%} of peak" if cost and event.bound else ""
+        of_bound = statistics.of_peak(event.bound / cost, " of peak") if cost and event.bound else ""
         return [word for word in (ratio, of_bound, self.gain() if isinstance(inner, TrialEnded) else "") if word]
 
     def gain(self) -> str:

@@ -17,7 +17,7 @@ from tensorop.cli import screen
 from tensorop.commands.doctor import Health
 from tensorop.commands.explain import Explanation
 from tensorop.events import Done
-from tensorop.measure import modelled
+from tensorop.measure import modelled, statistics
 from tensorop.model.bench import Bench, Ratio
 from tensorop.model.verdict import ControlResult, Verdict, error_text
 from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
@@ -108,7 +108,7 @@ def bench_table(bench: Bench) -> Table:
             Text(figure(row.ours)),
         ]
         if peaks:
-            cells.append(Text("" if row.peak_share is None else f"{row.peak_share:.0%}"))
+            cells.append(Text(statistics.of_peak(row.peak_share)))
         for name, vlen in columns:
             cells += _ratio(row.measured[vlen].ratios.get(name), row.noisy)
         rows.add_row(*cells)

@@ -127,7 +127,7 @@ def compare(
         model=_model(target.assumed, request.final) if target.assumed else None,
         baselines={name: info for name, (_, info) in found.items()},
         absent=absent,
-        rows=tuple(rows),
+        rows=tuple(replace(row, peak_share=contest.peak_share(row.dtype, row.ours)) for row in rows),
         machine=target.described(),
         peak=contest.peak,
     )

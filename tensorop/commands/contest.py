@@ -65,6 +65,13 @@ class Contest:
         except TensoropError as error:
             self.absent[f"FMA peak {dtype}"] = str(error).replace("\n", "; ")
 
+    def peak_share(self, dtype: str, speed: float) -> float | None:
+        """Our speed as a share of the peak of the cores in use, which is measured again if the share is not credible;
+        None if it is unknown."""
+        if speed > statistics.CREDIBLE * self.threads * self.peak.get(dtype, speed):
+            self.find_peak(dtype)
+        return speed / (self.peak[dtype] * self.threads) if dtype in self.peak else None
+
     def flops(self, problem: Problem) -> float:
         return float(self.operator.reference.work(problem))
 
@@ -272,7 +279,6 @@ class _Measured:
         at = {vlen: self._at(vlen) for vlen in self.ours}
         first = at[self.vlens[0]]
         one_width = AtVlen(first.ours, {}) if len(at) > 1 else first
-        peak = self.contest.peak.get(self.problem.dtype)
         beside = [pair for of in self.pairs.values() for pair in of.values()]
         return Row(
             op=self.contest.operator.name,
@@ -288,7 +294,7 @@ class _Measured:
             by_vlen=at if len(at) > 1 else {},
             verdicts={name: self._first_wrong(found) for name, found in self.verdicts.items()},
             noisy=not all(mine.steady for mine in (*self.ours.values(), *(pair[0] for pair in beside))),
-            peak_share=speed / (peak * self.contest.threads) if peak else None,
+            peak_share=self.contest.peak_share(self.problem.dtype, speed),
             empty_ns={} if self.counted else one_width.empty_cycles,
             empty_cycles=one_width.empty_cycles if self.counted else {},
         )

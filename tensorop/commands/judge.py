@@ -272,6 +272,6 @@ def _figures(evaluator: Evaluator, stage: Stage, variant: Variant, found: Mappin
             problem = micro_problem(operator, target.platform, variant, vlen) if alone else by_label[label]
             cost = samples.at(vlen)
             speed = float(operator.reference.work(problem)) / cost
-            peak = evaluator.roof.peak(evaluator.run.dtype, vlen)
+            share = evaluator.roof.share(evaluator.run.dtype, vlen, speed)
             name = f"micro-kernel alone, {problem.shape}" if alone else problem.shape
-            yield Figure(name, vlen, cost, samples.unit, speed, target.speed, speed / peak if peak else None)
+            yield Figure(name, vlen, cost, samples.unit, speed, target.speed, share)

@@ -10,6 +10,16 @@ from tensorop.model.bench import Ratio
 from tensorop.model.bench import geomean as geomean
 from tensorop.model.trial import Samples
 
+# Largest credible share of the peak: beyond it, the processor's clock rate changed between the two measurements.
+CREDIBLE = 1.03
+
+
+def of_peak(share: float | None, unit: str = "") -> str:
+    """A share of the peak as text; empty for None. unit: follows the number"""
+    if share is None:
+        return ""
+    return f"{share:.0%}{unit}" if share <= CREDIBLE else "clock unsteady"
+
 
 def bound(peaks: Sequence[float]) -> float | None:
     """The cost of 1000 flops at the peak, geometric mean over VLENs; None if a peak is unknown.

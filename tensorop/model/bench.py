@@ -132,7 +132,8 @@ class Row:
         if self.noisy:
             record["noisy"] = True  # the reference drifted in every measuring window
         if self.peak_share is not None:
-            record["peak_share"] = self.peak_share  # our speed / (measured multiply-add peak of one core x threads)
+            # our speed / (measured multiply-add peak of one core x threads); above 1.03 the clock was unsteady
+            record["peak_share"] = self.peak_share
         if self.empty_ns:
             # time of a call that returns at once, by library; subtracted from the times of short calls
             record["empty_ns"] = dict(self.empty_ns)

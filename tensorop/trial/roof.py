@@ -12,6 +12,7 @@ from tensorop.model.trial import Kind, Outcome, Samples
 from tensorop.target import Target
 
 MARGIN = 1.1
+AGAIN = 3  # readings of peak and bandwidth before a verdict
 MEASURED = ("f32", "f64")  # dtypes whose peak is measured or modelled; others use special instructions
 
 
@@ -22,36 +23,53 @@ class Roof:
     target: Target
     _peaks: dict[tuple[str, int], float] = field(default_factory=dict)
     _cache: int | None = None  # bytes of the last-level cache
-    _memory: float | None = None  # bytes read from memory in a unit of cost
+    _memory: float | None = None  # bytes read from memory in a unit of cost; the highest reading
 
     def impossible(
         self, operator: Operator, problem: Problem, samples: Samples, vlen: int = 0, threads: int = 1
     ) -> Outcome | None:
         """The outcome for a cost below what the call's operations or operands allow; else None.
 
-        Such a cost is a measurement fault or a cheat, whatever the outputs were. The peak may have been measured on a
-        busy machine, so it is measured again first. vlen: bits, under a model
+        Such a cost is a measurement fault or a cheat, whatever the outputs were. A busy machine lowers a reading of
+        the peak or the bandwidth, so both are read again first, and the highest readings count. vlen: bits, under a
+        model
         """
-        key = problem.dtype, vlen
         least = self._least(operator, problem, vlen, threads)
-        if samples.value < least:
-            self._peaks[key] = max(self._peaks.get(key, 0.0), self._target_peak(*key, fresh=True))
-            self._memory = None
+        for _ in range(AGAIN):
+            if samples.value >= least:
+                return None
+            self.peak(problem.dtype, vlen, again=True)
+            self._memory = self._memory and max(self._memory, self.target.bandwidth())
             least = self._least(operator, problem, vlen, threads)
         if samples.value >= least:
             return None
         message = f"{samples.value:.0f} {samples.unit} for a call, where peak and memory allow {least:.0f} at best"
         return Outcome(Kind.IMPOSSIBLE, "measure", f"{problem.label}: {message}")
 
-    def peak(self, dtype: str, vlen: int = 0) -> float:
-        """Flops of one core in a unit of the target's cost; 0 if unknown. vlen: bits, under a model."""
-        if (key := (dtype, vlen)) not in self._peaks:
-            self._peaks[key] = self._target_peak(dtype, vlen)
+    def peak(self, dtype: str, vlen: int = 0, again: bool = False) -> float:
+        """Flops of one core in a unit of the target's cost; 0 if unknown. The highest reading counts.
+
+        vlen: bits, under a model; again: measure again
+        """
+        if (key := (dtype, vlen)) not in self._peaks or again:
+            found = self.target.peak(dtype, vlen, fresh=again) if dtype in MEASURED else 0.0
+            self._peaks[key] = max(self._peaks.get(key, 0.0), found)
         return self._peaks[key]
 
-    def bound(self, dtype: str, vlens: Sequence[int]) -> float | None:
-        """As `statistics.bound`."""
-        return statistics.bound([self.peak(dtype, vlen) for vlen in vlens])
+    def share(self, dtype: str, vlen: int, speed: float) -> float | None:
+        """A speed as a share of the peak, which is measured again if the share is not credible; None: unknown."""
+        peak = self.peak(dtype, vlen)
+        if peak and speed > statistics.CREDIBLE * peak:
+            peak = self.peak(dtype, vlen, again=True)
+        return speed / peak if peak else None
+
+    def bound(self, dtype: str, vlens: Sequence[int], cost: float | None = None) -> float | None:
+        """As `statistics.bound`. cost: a measured cost of 1000 flops; if its share is not credible, peaks are measured
+        again."""
+        found = statistics.bound([self.peak(dtype, vlen) for vlen in vlens])
+        if found and cost and found > statistics.CREDIBLE * cost:
+            found = statistics.bound([self.peak(dtype, vlen, again=True) for vlen in vlens])
+        return found
 
     def _least(self, operator: Operator, problem: Problem, vlen: int, threads: int) -> float:
         """The least credible cost."""
@@ -59,9 +77,6 @@ class Roof:
         work, traffic = float(operator.reference.work(problem)), float(operator.reference.traffic(problem))
         by_peak = work / peak if peak else 0.0
         return max(by_peak, self._by_memory(traffic)) / threads / MARGIN
-
-    def _target_peak(self, dtype: str, vlen: int, fresh: bool = False) -> float:
-        return self.target.peak(dtype, vlen, fresh) if dtype in MEASURED else 0.0
 
     def _by_memory(self, traffic: float) -> float:
         """The cost of reading the operands beyond the last-level cache."""
