@@ -23,9 +23,13 @@ CLOSE = 1.05  # direct variants within this factor of the least cost count as eq
 
 
 def micro(task: Task) -> Plan:
-    """Plans micro-kernels alone, on packed operands: one arm for each template, also for later ones."""
-    arms = (_template_arm(task, template) for template in task.known_templates)
-    found = [arm for arm in arms if arm is not None]
+    """Plans micro-kernels alone, on packed operands: one arm for each template, also for later ones.
+
+    The template of the best known winner comes first: the budget may be one trial.
+    """
+    best = [known.template for known in task.sure[:1]]
+    templates = sorted(task.known_templates, key=lambda template: template.name not in best)
+    found = [arm for template in templates if (arm := _template_arm(task, template)) is not None]
     return Plan(found, (), task.budget(Stage.MICRO), joining=lambda template: _late_arm(task, template))
 
 

@@ -55,8 +55,8 @@ def a_file(path: Path, known: Any = None, **head: Any) -> Path:
 def run(folder: Path, wish: str | Path = "none", **more: Any) -> list[str]:
     """A whole search on the null runner; its notes."""
     job = Job(
-        "gemm", "spacemit-k1", ("f32",), ((24, 24, 24),), runner="null", trials=30, jobs=1, out=folder,
-        budget_s=None, warm_start=str(wish), **more,
+        "gemm", "spacemit-k1", ("f32",), ((24, 24, 24),), runner="null", jobs=1, out=folder, budget_s=None,
+        warm_start=str(wish), **({"trials": 30} | more),
     )  # fmt: skip
     return [event.text for event in pipeline.run(job) if isinstance(event, Note)]
 
@@ -76,6 +76,20 @@ def test_a_platform_begins_at_its_own_winners_and_else_at_its_ancestors(tmp_path
     assert nobody.sure == ()
     assert nobody.hints
     assert "no tuned configuration is known for this platform" in said[0]
+
+
+@pytest.mark.parametrize("trials", [1, 4])
+def test_the_best_known_winner_is_tried_first_and_whole_whatever_the_budget(tmp_path: Path, trials: int) -> None:
+    sure = begin("spacemit-k1", tmp_path)[0].sure
+    outer = [one for one in sure if one.template == "outer"]
+    others = [one for one in sure if one.template != "outer"]
+    for best in (outer[0], others[0]):  # of the first template, and of a later one
+        path = a_file(tmp_path / f"{best.template}.jsonl", {("gemm", "f32"): [best, *sure]})
+        folder = tmp_path / f"{best.template}-out"
+        run(folder, path, trials=trials)
+        assert first(folder)[0].items() <= best.point.items()
+        whole = next(record for record in events(folder, "started") if record["stage"] == Stage.BLOCKING)
+        assert {**whole["configuration"], **whole["blocking"]} == dict(best.point)
 
 
 def test_winners_of_another_platform_are_scaled(tmp_path: Path) -> None:
