@@ -304,9 +304,11 @@ def _declarations(text: str) -> Iterator[str]:
 def environment_page() -> str:
     common = (paths.native_dir() / "product" / "common.h.j2").read_text(encoding="utf-8")
     product = re.findall(r"^ \*   (TENSOROP_\w+) +(.*?)(?: \(default: (.*)\))?$", common, re.MULTILINE)
-    kit = re.findall(
-        r"^    ([A-Z]+)=(\S+) +(.*)$", (paths.native_dir() / "kit" / "README").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    readmes = [paths.native_dir() / "kit/README", *paths.builtin_dir("templates").glob("*/device/kit/README")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in readmes)
+    kit: dict[str, tuple[str, str]] = {}
+    for name, value, meaning in re.findall(r"^    (TENSOROP_KIT_\w+)=(\S+) +(.*)$", text, re.MULTILINE):
+        kit.setdefault(name, (sentence(meaning), code(f"{name}={value}")))
     client = ", ".join(map(code, settings.CLIENT))
     scrubbed = ", ".join(code(f"{prefix}*") for prefix in settings.SCRUBBED_PREFIXES)
     parts = [
@@ -321,7 +323,7 @@ def environment_page() -> str:
         "A library reads these at its first call.\n",
         table(["Variable", "Meaning", "Default"], [(code(n), sentence(t), d or "none") for n, t, d in product]),
         "## `run-kit`, the program of a tuning kit\n",
-        table(["Variable", "Meaning", "Example"], [(code(n), sentence(t), code(f"{n}={v}")) for n, v, t in kit]),
+        table(["Variable", "Meaning", "Example"], [(code(name), *row) for name, row in kit.items()]),
     ]
     return page("Environment variables", "Look up every environment variable that tensorop reads here.", *parts)
 

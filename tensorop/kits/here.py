@@ -52,7 +52,7 @@ def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], s
 
 def run(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
     """Runs a kit's program, which writes `result.jsonl` beside its folder. Status 1: the library is wrong."""
-    there = {**settings.scrubbed_environment(), "OUT": str(folder.with_name("result.jsonl"))}
+    there = {**settings.scrubbed_environment(), "TENSOROP_KIT_OUT": str(folder.with_name("result.jsonl"))}
     seconds = _START_S + steps * _STEP_S
     try:
         return children.run([str(folder / "run-kit")], cwd=folder, env=there, timeout=seconds)
@@ -140,7 +140,7 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
     version = str(machine.cublaslt)
     named = {BEST: "the fastest", FIRST: "the first"} if any(row.ratios for row in measured) else {}
     if not named:
-        absent |= dict.fromkeys((BEST, FIRST), "libcublasLt.so is not on this machine; CUBLASLT=FILE names another")
+        absent |= dict.fromkeys((BEST, FIRST), "no libcublasLt.so here; TENSOROP_KIT_CUBLASLT=FILE names one")
     baselines = {n: BaselineInfo(version, _ANSWERS.format(rank)) for n, rank in named.items()}
     return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), machine.model_dump())
 

@@ -121,7 +121,7 @@ def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UsageError, match="--dtype f32: the library supports bf16_f32, f16_f32"):
         export.export(of, root.parent / "none", KitRequest(((64, 48, 40),), dtypes=("f32",)))
     export.export(of, root.parent / "kit", KitRequest(((64, 48, 40),), dtypes=("f16",), layouts=("NN",)))
-    there = {**os.environ, "LD_LIBRARY_PATH": str(root.parent), "CUBLASLT": "/none"}
+    there = {**os.environ, "LD_LIBRARY_PATH": str(root.parent), "TENSOROP_KIT_CUBLASLT": "/none"}
     done = subprocess.run(["./run-kit"], cwd=root.parent / "kit", env=there, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told = [row for row in result.lines(root.parent / "kit" / "result.jsonl") if "step" in row]

@@ -61,7 +61,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 
 def run(folder: Path, out: Path, **said: str) -> subprocess.CompletedProcess[str]:
-    there = {**os.environ, "LD_LIBRARY_PATH": str(folder), "CUBLASLT": "/none", "OUT": str(out), **said}
+    own = {"LD_LIBRARY_PATH": str(folder), "TENSOROP_KIT_CUBLASLT": "/none", "TENSOROP_KIT_OUT": str(out)}
+    there = {**os.environ, **own, **said}
     return subprocess.run(["./run-kit"], cwd=folder / "kit", env=there, capture_output=True, text=True)
 
 
@@ -329,7 +330,8 @@ def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> None:
     patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     patch.setattr(nvcc, "nvcc", lambda: None)
     patch.setattr(export, "PROBES", 0)
-    there = {"LD_LIBRARY_PATH": str(exported[1]), "CUBLASLT": "/none", "OUT": "/none/of-the-user", **said}
+    there = {"LD_LIBRARY_PATH": str(exported[1]), "TENSOROP_KIT_CUBLASLT": "/none"}
+    there |= {"TENSOROP_KIT_OUT": "/none/of-the-user", **said}
     for name, value in there.items():
         patch.setenv(name, value)
 
@@ -387,7 +389,7 @@ def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, m
     figures = [(row["shape"], row["dtype"], row["layout"]) for row in rows["results"]]
     assert figures == [("33x50x65", dtype, "row tb=1") for dtype in ("bf16", "f16")]
     assert all(row["ours"] > 0 and row["verdict"] == {"ours": "ok"} for row in rows["results"])
-    assert "libcublasLt.so is not on this machine" in rows["absent"]["cublaslt"]
+    assert "no libcublasLt.so here; TENSOROP_KIT_CUBLASLT=FILE names one" in rows["absent"]["cublaslt"]
     for words in (("bench", "--against", "openblas"), ("bench", "--fast"), ("bench", "--runner", "native"),
                   ("bench", "--threads", "1"), ("bench", "--offline"), ("verify", "--jobs", "4"),
                   ("export", "--jobs", "4")):  # fmt: skip

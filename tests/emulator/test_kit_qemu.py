@@ -43,9 +43,9 @@ def emulator(vlen: int = 256) -> str:
 def run_kit(folder: Path, out: str, run: str | None = None) -> subprocess.CompletedProcess[str]:
     given = {
         "PATH": os.environ["PATH"],
-        "OUT": out,
-        "BOARD": "a test's board",
-        "RUN": emulator() if run is None else run,
+        "TENSOROP_KIT_OUT": out,
+        "TENSOROP_KIT_BOARD": "a test's board",
+        "TENSOROP_KIT_RUN": emulator() if run is None else run,
     }
     return subprocess.run([folder / "run-kit"], env=given, capture_output=True, text=True, timeout=300)
 
@@ -177,7 +177,12 @@ def test_the_commands_say_it_in_json(own: Path, made: ExportedKit, measured: Pat
 
 
 def test_a_killed_kit_goes_on(made: ExportedKit):
-    given = {"PATH": os.environ["PATH"], "OUT": "killed.jsonl", "RUN": emulator(), "BOARD": "a test's board"}
+    given = {
+        "PATH": os.environ["PATH"],
+        "TENSOROP_KIT_OUT": "killed.jsonl",
+        "TENSOROP_KIT_RUN": emulator(),
+        "TENSOROP_KIT_BOARD": "a test's board",
+    }
     with subprocess.Popen(
         [made.folder / "run-kit"], env=given, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as child:

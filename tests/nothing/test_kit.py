@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shlex
 import subprocess
 from dataclasses import replace
@@ -151,9 +152,19 @@ def test_a_result_that_was_mailed_or_came_through_windows(tmp_path: Path) -> Non
             result.lines(file)
 
 
-@pytest.mark.parametrize(
-    "script", [paths.native_dir() / "kit", paths.builtin_dir("templates") / "gemm" / "device" / "kit"]
-)
+KITS = [paths.native_dir() / "kit", paths.builtin_dir("templates") / "gemm" / "device" / "kit"]
+
+
+@pytest.mark.parametrize("folder", KITS)
+def test_a_kit_reads_no_variable_but_its_own(folder: Path) -> None:
+    """Build systems set OUT, RUN and CPU for themselves."""
+    text = "\n".join(file.read_text() for file in folder.iterdir() if file.name != "README")
+    read = set(re.findall(r'getenv\("(\w+)"\)|\$\{(\w+):-', text))
+    listed = re.findall(r"^    (TENSOROP_KIT_[A-Z]+)=", (folder / "README").read_text(), re.MULTILINE)
+    assert {c or shell for c, shell in read} == set(listed)
+
+
+@pytest.mark.parametrize("script", KITS)
 def test_a_kit_names_the_file_it_wrote(tmp_path: Path, script: Path) -> None:
     """A program that writes something in the place of a kit's: the script is tried."""
     folder = tmp_path / "a kit's"
@@ -164,9 +175,9 @@ def test_a_kit_names_the_file_it_wrote(tmp_path: Path, script: Path) -> None:
         (folder / name).write_text(body)
         (folder / name).chmod(0o755)
     (folder / "SHA256SUMS").write_text(f"{hashlib.sha256((folder / 'kit').read_bytes()).hexdigest()}  kit\n")
-    there = {name: value for name, value in os.environ.items() if name not in ("OUT", "RUN")}
+    there = {**os.environ, "OUT": "of-make", "RUN": "false", "CDPATH": "/"}
     for out in ("", "its own.jsonl", str(tmp_path / "some'where \\else.jsonl"), str(tmp_path / "plain.jsonl")):
-        given = {**there, "CDPATH": "/"} | ({"OUT": out} if out else {})
+        given = there | ({"TENSOROP_KIT_OUT": out} if out else {})
         said = subprocess.run([folder / "run-kit"], env=given, capture_output=True, text=True, check=True).stdout
         whole, _, command = said.rstrip("\n").partition(" is complete; copy it back and run: ")
         assert Path(whole).read_text() == "measured\n"

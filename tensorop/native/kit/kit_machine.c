@@ -64,7 +64,7 @@ static void read_line(const char *path, const char *key, char *out, size_t size)
 
 static void board(char *out, size_t size) {
     static const char *const keys[] = {"model name", "Model", "uarch", "CPU part"};
-    const char *named = getenv("BOARD");
+    const char *named = getenv("TENSOROP_KIT_BOARD");
     read_line("/proc/device-tree/model", "", out, size);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && !out[0]; i++)
         read_line("/proc/cpuinfo", keys[i], out, size);
@@ -75,7 +75,7 @@ static void board(char *out, size_t size) {
 void machine_members(void) {
     struct utsname name;
     char told[256], governor[64];
-    const char *emulator = getenv("RUN");
+    const char *emulator = getenv("TENSOROP_KIT_RUN");
     uname(&name);
     board(told, sizeof told);
     read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,

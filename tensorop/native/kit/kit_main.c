@@ -12,7 +12,7 @@
 
 static int last_processor(void) {
     cpu_set_t set;
-    const char *asked = getenv("CPU");
+    const char *asked = getenv("TENSOROP_KIT_CPU");
     if (asked && *asked)
         return atoi(asked);
     if (sched_getaffinity(0, sizeof set, &set))

@@ -100,15 +100,15 @@ static long resume(const struct kit_about *about) {
 unsigned rows_open(const char *path, const struct kit_about *about) {
     results = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (results < 0) {
-        fprintf(stderr, "kit: %s: %s; choose another file with OUT=FILE\n", path, strerror(errno));
+        fprintf(stderr, "kit: %s: %s; choose another file with TENSOROP_KIT_OUT=FILE\n", path,
+                strerror(errno));
         exit(2);
     }
     const long done = resume(about);
     if (done < 0) {
         fprintf(stderr,
                 "kit: %s cannot be written, or belongs to another kit; move it or choose another "
-                "file with "
-                "OUT=FILE\n",
+                "file with TENSOROP_KIT_OUT=FILE\n",
                 path);
         exit(2);
     }

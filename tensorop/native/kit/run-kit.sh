@@ -1,17 +1,16 @@
 #!/bin/sh
 # Measures this kit's library on this machine and writes one file for `tensorop import DIR FILE`.
-# If it was stopped, start it again: it continues. README explains BOARD, CPU, OUT and RUN.
+# If it was stopped, start it again: it continues. README explains its variables, TENSOROP_KIT_*.
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")"
-out=${OUT:-result.jsonl}
-RUN=${RUN:-}
-export RUN
+out=${TENSOROP_KIT_OUT:-result.jsonl}
+run=${TENSOROP_KIT_RUN:-}
 case " @ARCH@ " in
 *" $(uname -m) "*) ;;
 *)
-    if [ -z "$RUN" ]; then
+    if [ -z "$run" ]; then
         echo "run-kit: this kit is for @PLATFORM@ (@ARCH@), this machine is $(uname -m)" >&2
-        echo "         run it on such a board, or under an emulator with RUN=\"qemu-... -cpu ...\"" >&2
+        echo "         run it on such a board, or under an emulator with TENSOROP_KIT_RUN=\"qemu-... -cpu ...\"" >&2
         exit 2
     fi
     ;;
@@ -22,9 +21,9 @@ if command -v sha256sum >/dev/null 2>&1; then
         exit 2
     fi
 fi
-# $RUN has several words: an emulator and its options
+# $run has several words: an emulator and its options
 # shellcheck disable=SC2086
-$RUN ./kit plan.bin "$out" || exit $?
+$run ./kit plan.bin "$out" || exit $?
 case $out in
 /*) whole=$out ;;
 *) whole=$(pwd)/$out ;;

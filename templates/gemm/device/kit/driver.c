@@ -135,7 +135,7 @@ void board_members(void) {
     int major = 0, minor = 0, many = 0, device = 0, driver = 0;
     unsigned watts = 0;
     size_t left = 0, total = 0;
-    const char *named = getenv("BOARD");
+    const char *named = getenv("TENSOROP_KIT_BOARD");
     board_open();
     cu.cuDeviceGet(&device, 0), cu.cuDeviceGetName(name, sizeof name, device),
         cu.cuDriverGetVersion(&driver);

@@ -60,7 +60,7 @@ size_t lt_version(void) {
                                         "cublasLtMatmulPreferenceSetAttribute",
                                         "cublasLtMatmulAlgoGetHeuristic",
                                         "cublasLtMatmul"};
-    const char *named = getenv("CUBLASLT");
+    const char *named = getenv("TENSOROP_KIT_CUBLASLT");
     const bool asked_for = named && *named;
     const char *const places[] = {asked_for ? named : "libcublasLt.so.13",
                                   "/usr/local/cuda/lib64/libcublasLt.so.13", "libcublasLt.so.12",
@@ -72,8 +72,8 @@ size_t lt_version(void) {
         return 0;
     for (size_t i = 0; i < (asked_for ? 1 : sizeof places / sizeof *places) && !library; i++)
         library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
-    said =
-        library ? "cuBLASLt lacks a function" : "cuBLASLt is not found; set CUBLASLT to its file";
+    said = library ? "cuBLASLt lacks a function"
+                   : "cuBLASLt is not found; set TENSOROP_KIT_CUBLASLT to its file";
     for (size_t i = 0; i < sizeof names / sizeof *names && library; i++) {
         void *found = dlsym(library, names[i]);
         if (!found)

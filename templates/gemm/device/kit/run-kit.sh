@@ -1,9 +1,9 @@
 #!/bin/sh
 # Measures this kit's library on this machine's GPU and writes one file for `tensorop import DIR FILE`.
-# If it was stopped, start it again: it continues. README explains BOARD, CUBLASLT and OUT.
+# If it was stopped, start it again: it continues. README explains its variables, TENSOROP_KIT_*.
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")"
-out=${OUT:-result.jsonl}
+out=${TENSOROP_KIT_OUT:-result.jsonl}
 if [ "$(uname -m)" != "x86_64" ]; then
     echo "run-kit: this kit is for @PLATFORM@ in an x86-64 machine, this one is $(uname -m)" >&2
     exit 2
