@@ -53,6 +53,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
             "TUNED": " ".join(unit.name for unit in units if unit.tuned),
             "LIBRARIES": libraries,
             "PC": " ".join(pkgconfig),
+            "TARGETS": " and ".join(f"TensorOp::{component(library.name)}" for library in sources.libraries),
             "FOLDERS": " ".join(dict.fromkeys(unit.name.split("/")[0] for unit in units if "/" in unit.name)),
         },
     )
@@ -127,10 +128,13 @@ def _values(sources: Sources, platform: Platform) -> dict[str, str]:
 
 
 def _library(library: ProductLibrary) -> dict[str, str]:
+    own = ("Threads::Threads", "${CMAKE_DL_LIBS}")
     return {
         "NAME": library.name,
+        "COMPONENT": component(library.name),
         "FILES": "\n  ".join(unit.name for unit in library.units),
-        "LINKS": f"PRIVATE {' '.join(library.over)}" if library.over else "PRIVATE Threads::Threads",
+        "LINKS": f"PUBLIC {' '.join(library.over)}" if library.over else "PRIVATE Threads::Threads",
+        "STATIC_LINKS": " ".join((*(f"{name}_static" for name in library.over), *own)),
         "VERSION": __version__,
         "SOVERSION": str(SONAME_MAJOR),
     }

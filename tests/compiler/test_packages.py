@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tensorop.author import offline
+from tensorop.cuda import library as device_library
 from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.package import product as making
@@ -18,7 +19,7 @@ from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
-from tests.support import products
+from tests.support import device_products, products
 from tests.support.commands import ROOT
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="runs products for x86-64")
@@ -210,3 +211,104 @@ def test_pkg_config_finds_the_architecture_by_name(
     assert said("--variable=platform", "tensorop_gemm-x86_64") == "generic"
     assert said("--variable=arch", "tensorop_gemm") == {"x86": "x86_64", "riscv": "riscv64"}[order[0]]
     assert "(tensorop, for rvv, riscv64)" in said("--list-all")
+
+
+PARENT = """
+#include <stdio.h>
+#include <tensorop/attention.h>
+#include <tensorop/cblas.h>
+#include <tensorop/conv2d.h>
+#include <tensorop/gemm.h>
+#include <tensorop/gemm_cuda.h>
+int main(int count, char **words) {
+    const void *linked[] = {words, (void *)tensorop_sconv2d, (void *)tensorop_sattention, (void *)tensorop_gemm_create};
+    const double a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1};
+    double c[4];
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 2, 2, 3, 1, a, 3, b, 2, 0, c, 2);
+    printf("%g %g %g %g\\n", c[0], c[1], c[2], c[3]);
+    return linked[count] == NULL;
+}
+"""
+
+
+def _one_kernel(name: str) -> OperatorPart:
+    """An operator of gemm's kernels with a single variant of f32."""
+    operator, platform, texts = operators.load(name), platforms.load("generic"), Texts()
+    template = next(one for one in offline.templates(operator.folder, name, operator.added) if one.name == "outer")
+    own = {key: values[0] for key, values in template.tunables.items()} | {"mr_vectors": 2, "nr": 4}
+    variant = instantiate.variant(operator, template, "f32", instantiate.defaults(operator, platform, "f32", own))
+    texts.kernel(operator, platform, variant)
+    return OperatorPart(operator, [Winners("f32", (variant,), (Tree(Leaf(0)),))], {}, texts=texts)
+
+
+@pytest.fixture(scope="module")
+def sources(prefixes: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The source folders of products, by operator."""
+    folder = tmp_path_factory.mktemp("sources")
+    found = {"gemm": prefixes["x86"] / "share/tensorop/src"}
+    for name in ("conv2d", "attention"):
+        made = making.product(platforms.load("generic"), [_one_kernel(name)])
+        publish.publish(publish.stage(made, folder / name), folder / name)
+        found[name] = folder / name / "share/tensorop/src"
+    platform = platforms.load("cuda-sm90")
+    content, _ = device_products.made(platform)
+    texts = device_library.sources(content.operator, platform, content.variants, content.images, {"schema": 1})
+    found["gemm_cuda"] = folder / "gemm_cuda"
+    for name, data in texts.items():
+        path = found["gemm_cuda"] / (f"include/{name}" if name.startswith("tensorop/") else name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return found
+
+
+def test_sources_are_part_of_another_build(sources: dict[str, Path], tmp_path: Path) -> None:
+    """All of them in one, with a unity build and all warnings."""
+    (tmp_path / "main.c").write_text(PARENT)
+    lists = "project(parent C)\n"
+    for name, folder in sources.items():
+        lists += f'add_subdirectory("{folder}" {name})\n'
+    for main, suffix in (("main", ""), ("main_static", "_static")):
+        targets = f"TensorOp::cblas{suffix} TensorOp::conv2d{suffix} TensorOp::attention{suffix} TensorOp::gemm_cuda"
+        lists += f"add_executable({main} main.c)\ntarget_link_libraries({main} PRIVATE {targets})\n"
+    words = ("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_C_FLAGS=-Wall -Wextra")
+    done = _configured(lists, tmp_path, words=words)
+    assert done.returncode == 0, done.stderr
+    built = _run("cmake", "--build", tmp_path / "build", "-j2")
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "warning" not in built.stdout + built.stderr
+    for main in ("main", "main_static"):
+        assert subprocess.check_output([tmp_path / "build" / main], text=True).split() == ["4", "5", "10", "11"]
+
+
+@pytest.mark.parametrize("libraries", ["lib64", "lib/x86_64-linux-gnu"])
+def test_sources_are_installed_where_the_build_says(
+    prefixes: dict[str, Path], sources: dict[str, Path], libraries: str, tmp_path: Path
+) -> None:
+    where = (
+        f"-DCMAKE_INSTALL_LIBDIR={libraries}",
+        "-DCMAKE_INSTALL_INCLUDEDIR=include/deep",
+        "-DCMAKE_BUILD_TYPE=None",
+    )
+    for name in ("gemm", "gemm_cuda"):
+        build = tmp_path / name
+        for words in (("-S", sources[name], "-B", build, *where), ("--build", build, "-j2"), ("--install", build)):
+            more = ("--prefix", tmp_path / "out") if words[0] == "--install" else ()
+            done = _run("cmake", *words, *more)
+            assert done.returncode == 0, done.stdout + done.stderr
+    out = (tmp_path / "out").rename(tmp_path / "moved")
+    assert {path.name for path in (out / libraries).glob("*.so")} == {
+        f"libtensorop_{name}.so" for name in ("gemm", "cblas", "gemm_cuda")
+    }
+    assert {path.relative_to(out).parts[0] for path in out.rglob("*.so*")} == {Path(libraries).parts[0]}
+    (tmp_path / "main.c").write_text(MAIN)
+    lists = "project(x C)\nfind_package(TensorOp REQUIRED COMPONENTS cblas)\n"
+    lists += "add_executable(main main.c)\ntarget_link_libraries(main PRIVATE TensorOp::cblas)\n"
+    config = f"-DTensorOp_DIR={out}/{libraries}/cmake/TensorOp"
+    done = _configured(lists, tmp_path, words=(config,))
+    assert done.returncode == 0, done.stderr
+    assert _run("cmake", "--build", tmp_path / "build").returncode == 0
+    assert subprocess.check_output([tmp_path / "build/main"], text=True).split() == ["4", "5", "10", "11"]
+    flags = _run("pkg-config", "--cflags", "--libs", "tensorop_cblas", PKG_CONFIG_PATH=f"{out}/{libraries}/pkgconfig")
+    command = f"cc {tmp_path}/main.c -o {tmp_path}/by_pc {flags.stdout.strip()} -Wl,-rpath,{out}/{libraries}"
+    subprocess.run(["sh", "-c", command], check=True, timeout=120)
+    assert subprocess.check_output([tmp_path / "by_pc"], text=True).split() == ["4", "5", "10", "11"]
