@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from tensorop import __version__, paths, subpackages
+from tensorop import __version__, paths, settings, subpackages
 from tensorop.author import offline
 from tensorop.backends import reach
 from tensorop.build.compile import candidate_flags
@@ -26,7 +26,7 @@ from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import WarmStart, Winners
 from tensorop.package import publish
-from tensorop.process import scratch
+from tensorop.process import places, scratch
 from tensorop.process.stopping import StopRequest
 from tensorop.render.texts import Texts
 from tensorop.search import loop, stages
@@ -144,7 +144,9 @@ def _run(
     offline.templates(operator.folder, operator.name, operator.added)  # a broken file is refused before any work
     if not paths.shipped(operator.folder):
         operator_read.require_read(operator, platform, job.dtypes, target.simulated)
-    publish.check_place(job.out)
+    publish.check_place(job.out, starts=target.is_host)
+    if not target.simulated:
+        places.require_programs("the cache", settings.read().cache, "set TENSOROP_CACHE to another folder")
     # all operands must fit in memory; shapes that take an emulator too long get stand-ins in the search
     problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
     least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []

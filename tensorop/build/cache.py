@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop import errors, paths
+from tensorop import errors, settings
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Outcome
+from tensorop.process import places
 
 _LOG = "log.txt"
 _COMMAND = "command.txt"
@@ -58,9 +59,9 @@ def entry(
     root: replaces the user's cache. Safe in threads and processes: the second one to finish uses the first one's entry.
     Raises JobError if the folder cannot be written.
     """
+    base = settings.read().cache / "build" / kind if root is None else root / kind
+    folder = base / key[:2] / key
     try:
-        base = root / kind if root is not None else paths.cache_dir("build", kind)
-        folder = base / key[:2] / key
         if not _whole(folder, product):
             made = _publish(folder, product, fill)
             if made is not None:
@@ -68,13 +69,11 @@ def entry(
         command = tuple(shlex.split((folder / _COMMAND).read_text()))
         return Artifact(folder / product, key, command, (folder / _LOG).read_text())
     except OSError as e:
-        way = (
-            "choose another --out or TMPDIR"
-            if root is not None
-            else "point TENSOROP_CACHE at a folder that can be written"
-        )
+        place = Path(places.written(e) or folder)
+        cached = place.is_relative_to(settings.read().cache)
+        way = "point TENSOROP_CACHE at a folder that can be written" if cached else "choose another --out or TMPDIR"
         raise errors.JobError(
-            f"cannot write build results to {e.filename or root or 'the cache'}: {e.strerror or e}",
+            f"cannot write build results to {place}: {e.strerror or e}",
             hint=f"free disk space, or {way}",
         ) from e
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tensorop import errors
 from tensorop.package.product import MANIFEST, SHARE, Product
+from tensorop.process import places
 from tensorop.specs import files as reading
 from tensorop.specs import jsontext
 
@@ -102,8 +103,11 @@ def publish(
     return asked
 
 
-def check_place(folder: Path) -> None:
-    """Raises JobError or UsageError if no product can be put at `folder`. Call it before a run."""
+def check_place(folder: Path, starts: bool = False) -> None:
+    """Raises JobError or UsageError if no product can be put at `folder`. Call it before a run.
+
+    starts: whether this machine starts programs that are built there
+    """
     longest = max((len(os.fsencode(part)) for part in folder.parts), default=0)
     if longest > MOST_NAME or len(os.fsencode(folder.absolute())) > MOST_PATH:
         raise errors.UsageError(
@@ -119,6 +123,8 @@ def check_place(folder: Path) -> None:
         if folder.is_dir():
             _refuse_foreign(folder.resolve(), {})
             _refuse_used(folder)
+        if starts:
+            places.require_programs("--out", folder, "choose another --out")
     except (OSError, RuntimeError) as error:  # a link to itself
         raise errors.UsageError(
             f"{folder} cannot be a product's folder: {error}", hint="choose another --out"
@@ -226,12 +232,13 @@ def _refuse_used(folder: Path) -> None:
 
 
 def _cannot(folder: Path, error: OSError) -> errors.JobError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in places.FULL:
         return errors.JobError(
             f"the disk is full: the product does not fit beside {folder}; what was there is unchanged",
             hint="free disk space and run the same command again; it resumes",
         )
     return errors.JobError(
-        f"cannot write the product to {folder}: {error.strerror or error} ({error.filename}); nothing there changed",
+        f"cannot write the product to {folder}: {error.strerror or error} ({places.written(error)}); nothing there "
+        "changed",
         hint="choose another --out, or make the folder and the one it lies in writable",
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -68,10 +66,7 @@ def run(argv: Sequence[str], failure: str, *, hint: str) -> None:
         raise errors.MissingTool(f"{failure}: {argv[0]} took more than {_MOST_S:g} s", hint=hint) from None
     if done.returncode != 0:
         reason = "; ".join(done.stderr.strip().splitlines()[:2]) or f"exit status {done.returncode}"
-        if os.strerror(errno.ENOSPC) in done.stderr:
-            raise errors.JobError(
-                f"the disk is full: {failure}", hint="free disk space, or set TENSOROP_CACHE to another disk"
-            )
+        process.require_room(done.stderr, failure)
         raise errors.MissingTool(f"{failure}: {reason}", hint=hint)
 
 

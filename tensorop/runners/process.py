@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from tensorop import errors
-from tensorop.process import children, deadline
+from tensorop.process import children, deadline, places
 
 _CHUNK = 1 << 18
 PROCESSORS = os.cpu_count() or 1
@@ -97,7 +97,11 @@ def run(
             cwd=cwd,
         )
     except OSError as e:
-        raise errors.MissingTool(f"cannot start {argv[0]}: {e.strerror}", hint="run `tensorop doctor`") from e
+        why, way = e.strerror, "run `tensorop doctor`"
+        if "/" in argv[0] and places.starts_nothing(place := (cwd or Path()) / argv[0]):
+            why = f"{place.absolute().parent} is on a file system mounted noexec"
+            way = "choose another --out, TMPDIR or TENSOROP_CACHE, whichever that folder lies in"
+        raise errors.MissingTool(f"cannot start {argv[0]}: {why}", hint=way) from e
     try:
         if limits is not None:
             _limit(child.pid, limits)

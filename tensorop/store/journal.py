@@ -7,7 +7,6 @@ damaged line elsewhere, another schema, or a run with other settings is refused,
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import os
@@ -21,6 +20,7 @@ from tensorop.errors import JobError, UsageError
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Outcome, Trial
+from tensorop.process import places
 from tensorop.process.stopping import whole
 from tensorop.specs import files, jsontext
 from tensorop.store import records
@@ -29,7 +29,6 @@ from tensorop.store.history import History
 from tensorop.store.lock import FolderLock
 from tensorop.store.records import SCHEMA, Record
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_NOTES = 4_000_000  # JSON values in all notes of a journal
 MAX_TEXTS = 512 << 20  # characters in all texts of a journal
 START_OVER = "start again with --fresh, or choose another --out"
@@ -276,7 +275,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _cannot_write(path: Path, error: OSError) -> JobError | UsageError:
-    if error.errno in _FULL:
+    if error.errno in places.FULL:
         return JobError(
             f"the disk is full: {path} cannot grow ({error.strerror})",
             hint="free disk space, then run the same command again to resume",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import random
@@ -24,7 +23,7 @@ import tensorop as package
 from tensorop.build import tool
 from tensorop.commands import explain, opened
 from tensorop.space import problems
-from tests.support import products
+from tests.support import disks, products
 from tests.support.commands import (
     JOURNAL,
     ROOT,
@@ -209,14 +208,8 @@ def test_a_foreign_library_in_out_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 32 MiB. Mounting needs root and a kernel that lets it."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, b"size=32m") != 0:
-        pytest.skip(f"no small file system to fill: mount says {os.strerror(ctypes.get_errno())}")
-    yield place
-    libc.umount2(os.fsencode(place), 2)
+    with disks.mounted(tmp_path / "disk") as place:
+        yield place
 
 
 def refused_for_want_of_room(disk: Path, cwd: Path, free: int) -> None:
@@ -226,6 +219,7 @@ def refused_for_want_of_room(disk: Path, cwd: Path, free: int) -> None:
     message = refused(*SMALL, "--trials", "4", "--out", disk / "out", cwd=cwd, status=1)
     assert "the disk is full" in message or "No space left on device" in message
     assert "free disk space" in message
+    assert str(disk) in message
     assert product_of(disk / "out") == set()
     (disk / "ballast").unlink()
 
