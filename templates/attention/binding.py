@@ -23,6 +23,7 @@ _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, th
 }
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
+_MOST_KEYS = (1 << 31) - 1  # more keys the library refuses
 Numbers = NDArray[Any]
 
 
@@ -177,6 +178,7 @@ def _window(causal: Any, window: Any) -> tuple[int, int]:
         left, right = (-1, -1) if window is None else map(operator.index, window)
     except (TypeError, ValueError):
         raise ValueError(f"window is two integers, keys before and behind; got {window!r:.80}") from None
-    if max(left, right) >= 1 << 62 or min(left, right) < -1:
+    if min(left, right) < -1:
         raise ValueError(f"left and right must be -1 or more; got {left}, {right}")
+    left, right = (min(one, _MOST_KEYS) for one in (left, right))  # a wider window has no other keys
     return left, min(right, 0) if causal and right >= 0 else 0 if causal else right

@@ -65,7 +65,7 @@ static uint8_t *torch_mask(const struct tensorop_attention *z) {
         const int64_t own = i + first;
         for (int64_t j = 0; j < t; j++)
             seen[i * t + j] =
-                (z->left < 0 || j >= own - z->left) && (z->right < 0 || j <= own + z->right);
+                (z->left < 0 || own - j <= z->left) && (z->right < 0 || j - own <= z->right);
     }
     return seen;
 }

@@ -67,16 +67,20 @@ def _output(query: Tensor, key: Tensor, value: Tensor, library: str) -> Tensor:
         raise TypeError(
             f"query is {query.dtype}, key {key.dtype}, value {value.dtype}: this library holds {held}, all alike"
         )
-    if query.dim() != 4 or key.dim() != 4 or key.shape != value.shape:
-        raise ValueError(
-            "query, key and value are (batch, heads, rows, d), key and value alike; "
-            f"got {(*query.shape,)}, {(*key.shape,)}, {(*value.shape,)}"
-        )
+    _require_axes(query, key, value)
     if key.shape[0] != query.shape[0] or key.shape[3] != query.shape[3]:
         raise ValueError(f"query and key differ in batch or d: {(*query.shape,)}, {(*key.shape,)}")
     if query.stride(3) == 1:
         return torch.empty_like(query)
     return torch.empty_like(query, memory_format=torch.contiguous_format)
+
+
+def _require_axes(query: Tensor, key: Tensor, value: Tensor) -> None:
+    if query.dim() != 4 or key.dim() != 4 or key.shape != value.shape:
+        raise ValueError(
+            "query, key and value are (batch, heads, rows, d), key and value alike; "
+            f"got {(*query.shape,)}, {(*key.shape,)}, {(*value.shape,)}"
+        )
 
 
 def _array(tensor: Tensor) -> Any:
@@ -120,6 +124,7 @@ def function(library: str, attention: Callable[..., Any], dtypes: tuple[str, ...
         not supported: gradients, dropout, masks of numbers or booleans, ALiBi, soft caps and paged caches.
         """
         _refuse(query, key, value, attn_mask, dropout_p, others)
+        _require_axes(query, key, value)
         if isinstance(attn_mask, CausalBias):
             if is_causal:
                 raise ValueError("is_causal and a causal attn_mask exclude each other")
@@ -148,7 +153,7 @@ def _refuse(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any, dropout_p
     if dropout_p:
         asked.append(f"dropout (dropout_p={dropout_p})")
     if attn_mask is not None and not isinstance(attn_mask, CausalBias):
-        kind = "booleans" if attn_mask.dtype == torch.bool else "numbers"
+        kind = "booleans" if torch.as_tensor(attn_mask).dtype == torch.bool else "numbers"
         asked.append(f"a mask of {kind} (attn_mask; is_causal, align and window describe one)")
     for name, wanted in more.items():
         if name not in _UNSUPPORTED:

@@ -63,7 +63,7 @@ def plain(q, k, v, scale, left, right, start):
     return np.einsum("bhst,bthd->bshd", w, v), np.where(total[..., 0] > 0, lse, -np.inf)
 
 
-@pytest.mark.parametrize(("left", "right"), [(-1, -1), (-1, 0), (3, 0), (2, 5), (0, 0)])
+@pytest.mark.parametrize(("left", "right"), [(-1, -1), (-1, 0), (3, 0), (2, 5), (0, 0), (1 << 62, 1 << 62)])
 @pytest.mark.parametrize("align", ["end", "start"])
 @pytest.mark.parametrize("layout", ["bshd", "bhsd"])
 def test_python_calls_it(made: Path, left: int, right: int, align: str, layout: str) -> None:
@@ -232,6 +232,7 @@ FAULTS = {  # fields of the description -> status
     ".scale = 1.0 / 0.0": 9,
     ".batch = 1ll << 60, .queries = 0": 0,  # nothing to do, at once
     ".batch = 1ll << 60, .heads = 0": 0,
+    ".left = INT64_MAX, .right = INT64_MAX, .queries = 0": 0,  # windows of any width
 }
 PROGRAM = """
 #include <stdio.h>
