@@ -634,7 +634,7 @@ def main() -> int:
     try:
         write(records.ROOT)
     except TensoropError as error:
-        print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)
+        print(error.shown, file=sys.stderr)
         return 1
     return 0
 

@@ -32,6 +32,11 @@ class TensoropError(Exception):
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message}\n{self.hint}"
 
+    @property
+    def shown(self) -> str:
+        """The error as commands print it: `error: ` and the message, then the hint."""
+        return f"error: {self.message}" + (f"\n       {self.hint}" if self.hint else "")
+
 
 class UsageError(TensoropError):
     """The command or the call asks for something that does not exist or is not possible."""
@@ -77,7 +82,10 @@ def unknown_name(kind: str, name: str, known: Iterable[str], plugin: str | None 
     """The error for an unknown name; its hint has the nearest names, then all names. plugin: as in UnknownName"""
     names = sorted(known)
     by_case = {known.lower(): known for known in reversed(names)}
-    near = [by_case[found] for found in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
+    close = difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)
+    if len(name) > 1:  # a part of a name, such as a board's without its maker
+        close += [known for known in by_case if name.lower() in known and known not in close]
+    near = [by_case[found] for found in close[:3]]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     shown = name if name.isprintable() else ascii(name)[1:-1]
     hint += f"known: {', '.join(names) or 'none'}"

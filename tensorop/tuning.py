@@ -159,13 +159,12 @@ def shapes(operator: Operator, given: str | Sequence[Any]) -> tuple[Shape, ...]:
     """
     form = f"write shapes as {operator.shapes.help}, e.g. {operator.example}"
     try:
-        found = [
-            size for part in (given.split(",") if isinstance(given, str) else given) for size in _sizes(operator, part)
-        ]
+        parts = [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        found = [size for part in parts for size in _sizes(operator, part)]
     except (TypeError, ValueError) as error:
         raise UsageError(f"not a shape of {operator.name}: {error}", hint=form) from None
     if not found:
-        raise UsageError("--shapes names no shape", hint=form)
+        raise UsageError(f"--shapes must name at least one shape or suite; got {given!r:.80}", hint=form)
     return tuple(dict.fromkeys(found))
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import io
 import itertools
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,7 +17,7 @@ from tensorop import __version__, subpackages
 from tensorop.cli import author_commands, catalog_commands, library_commands, screen
 from tensorop.cli.ctrl_c import INTERRUPTED, CtrlC
 from tensorop.cli.operator_command import operator_command
-from tensorop.errors import Stopped, TensoropError, unknown_name
+from tensorop.errors import Stopped, TensoropError, UsageError, unknown_name
 from tensorop.process import children, scratch
 from tensorop.specs import catalog
 
@@ -91,28 +91,35 @@ def main() -> None:
     logger.handlers = [_Stderr()]
     try:
         with CtrlC(lambda text: screen.echo(text, err=True)):
-            cli.main(standalone_mode=False)
+            cli.main(prog_name="tensorop", standalone_mode=False)
     except click.exceptions.Abort as abort:  # click turns Ctrl-C into this
         _interrupted(abort.__cause__)
-    except click.ClickException as error:
-        text = io.StringIO()
-        error.show(text)
-        screen.echo(text.getvalue(), err=True, nl=False)
-        sys.exit(2)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except Stopped as stopped:
         screen.echo(f"{stopped.message}; {stopped.hint}", err=True)
         sys.exit(stopped.exit_status)
-    except TensoropError as error:
-        screen.echo(f"error: {error.message}", err=True)
-        if error.hint:
-            screen.echo(f"       {error.hint}", err=True)
+    except (TensoropError, click.ClickException) as raised:
+        error = raised if isinstance(raised, TensoropError) else _refused(raised)
+        screen.echo(error.shown, err=True)
         sys.exit(error.exit_status)
     except KeyboardInterrupt as interrupt:
         _interrupted(interrupt)
     except BrokenPipeError:
         sys.exit(1)
+
+
+def _refused(error: click.ClickException) -> UsageError:
+    """An error of click's parser, in the form of all others."""
+    near: Sequence[str] = ()
+    text = error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        text, near = error.message, error.possibilities or ()
+    message = " ".join(text.split()).rstrip(".")
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "tensorop"
+    return UsageError(message[:1].lower() + message[1:], hint=f"{hint}`{command} --help` lists arguments and options")
 
 
 class _Stderr(logging.Handler):

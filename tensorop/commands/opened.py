@@ -19,6 +19,7 @@ from tensorop.specs import operators, platforms
 from tensorop.target import Target
 
 SHARE = Path("share") / "tensorop"
+_LIBRARIES = "libtensorop_*.so"
 _RESUME = "its run is not finished; run the same `tensorop <operator>` command again to resume"
 _MAKE = "build one with `tensorop <operator> --out DIR`"
 
@@ -77,16 +78,23 @@ def libraries_of(path: Path) -> tuple[Path | None, list[Path]]:
     if not there:
         raise UsageError(f"{path} does not exist", hint=_MAKE)
     if path.is_dir():
-        found = [lib for lib in sorted((path / "lib").glob("libtensorop_*.so")) if lib.stem != "libtensorop_cblas"]
+        found = [lib for lib in sorted((path / "lib").glob(_LIBRARIES)) if lib.stem != "libtensorop_cblas"]
         if not found:
             unfinished = (path / SHARE / "journal.jsonl").is_file()
-            hint = _RESUME if unfinished else _MAKE
+            hint = _RESUME if unfinished else _near(path) or _MAKE
             raise UsageError(f"{path} contains no product: lib/libtensorop_<operator>.so is missing", hint=hint)
         return path, found
     if not path.is_file():
         raise UsageError(f"{path} must be a folder or a regular file", hint=_MAKE)
     root = path.resolve().parent.parent
     return (root if (root / SHARE / "manifest.json").is_file() else None), [path]
+
+
+def _near(path: Path) -> str:
+    """A hint that names the product in which a folder lies, or those in the folder; "" if there are none."""
+    around = [place for place in path.absolute().parents[:3] if next((place / "lib").glob(_LIBRARIES), None)]
+    inside = sorted({library.parents[1] for library in path.glob(f"*/lib/{_LIBRARIES}")})
+    return f"pass {' or '.join(map(str, around[:1] or inside[:3]))}" if around or inside else ""
 
 
 def open_product(path: Path, plugins: tuple[Path, ...] = ()) -> Opened:

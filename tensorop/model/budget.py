@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tensorop.errors import UsageError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
+_UNIT_NAMES = "write a number and a unit: h (hours), m (minutes), s (seconds) or ms (milliseconds)"
 
 
 @dataclass(frozen=True)
@@ -90,5 +91,5 @@ def parse_seconds(text: str) -> float:
         raise UsageError(f"the time '{text}' has no unit", hint=f"write {number}s or {number}m")
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(ms|[smh])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text.strip():
-        raise UsageError(f"expected a time such as 90s, 3m or 1h30m; got '{text}'", hint="write a number and a unit")
+        raise UsageError(f"expected a time such as 90s, 3m or 1h30m; got '{text}'", hint=_UNIT_NAMES)
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))

@@ -44,5 +44,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[1:])
     except errors.TensoropError as e:
-        sys.stderr.write(f"{e}\n")
+        sys.stderr.write(f"{e.shown}\n")
         sys.exit(e.exit_status)

@@ -61,6 +61,16 @@ def test_a_folder_without_a_product(tmp_path, command):
     assert "does not exist" in str(invoke(command, tmp_path / "none").exception)
 
 
+def test_a_folder_beside_a_product_names_the_product(tmp_path):
+    library(tmp_path / "out/lib/libtensorop_gemm.so")
+    (tmp_path / "out/include/tensorop").mkdir(parents=True)
+    for part in ("lib", "include", "include/tensorop", ".."):
+        error = invoke("bench", tmp_path / "out" / part).exception
+        assert isinstance(error, UsageError)
+        assert error.hint == f"pass {tmp_path / 'out'}" or part == ".."
+        assert str(tmp_path) in str(error.hint)
+
+
 def test_a_library_that_is_none_or_anothers(tmp_path):
     plain = tmp_path / "plain.so"
     plain.write_bytes(elf(X86_64))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
-OF_PYTHON = {"No module named 'optuna'", "failed: ssh:", "No such option"}  # the ends of messages that come from below
+OF_PYTHON = {"No module named 'optuna'", "failed: ssh:", "no such option"}  # the ends of messages that come from below
 
 
 def test_each_message_is_one_of_the_code() -> None:

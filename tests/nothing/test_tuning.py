@@ -39,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
         ("unknown dtype of gemm 'f33'", {"dtypes": "f32,f33"}),
         ("unknown dtype of gemm '<class 'numpy.float32'>'", {"dtypes": [np.float32]}),
         ("--dtype names no element type", {"dtypes": []}),
-        ("--shapes names no shape", {"shapes": []}),
+        (r"--shapes must name at least one shape or suite; got \[\]", {"shapes": []}),
         ("not a shape of gemm: 'int' object", {"shapes": 16}),
         ("unknown suite of gemm 'quik'\ndid you mean quick", {"shapes": "quik"}),
         ("not a shape of gemm: .*got '64x64'", {"shapes": "quick,64x64"}),
