@@ -26,6 +26,7 @@ from tensorop.dispatch import choice, evidence
 from tensorop.dispatch.choice import Also, Candidates, CostRow
 from tensorop.errors import JobError
 from tensorop.measure import statistics
+from tensorop.measure.samples import objective
 from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -39,7 +40,6 @@ from tensorop.space import problems
 from tensorop.specs import operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History
-from tensorop.target import objective
 
 NEAR = 0.95  # of the best point's speed
 FEWEST_ORDERED = 5  # trials below which an order says nothing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop.model.bench import Bench
-from tensorop.search import loop
+from tensorop.model.search_events import SearchEvent
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Trying:
     stage: str  # part of the search
     dtype: str  # element type
     unit: str  # unit of costs
-    event: loop.Event  # a trial began or ended, or the search ended
+    event: SearchEvent  # a trial began or ended, or the search ended
     bound: float | None = None  # lowest cost that the core's multiply-add units allow
 
 

@@ -22,6 +22,7 @@ from tensorop.job import authoring, deliver, forecast
 from tensorop.model.job import Job
 from tensorop.model.kernel import CONFINED, KernelTemplate
 from tensorop.model.operator import Operator
+from tensorop.model.search_events import EndReason, SearchEnded, SearchEvent, TrialEnded
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import WarmStart, Winners
@@ -29,7 +30,7 @@ from tensorop.package import publish
 from tensorop.process import places, scratch
 from tensorop.process.stopping import StopRequest
 from tensorop.render.texts import Texts
-from tensorop.search import loop, stages
+from tensorop.search import stages
 from tensorop.search.arms import Revise
 from tensorop.search.loop import conduct
 from tensorop.search.task import Crew, JobContext, Pass, Task, digest
@@ -277,7 +278,7 @@ def _search(tasks: list[Task], stop: StopRequest) -> Generator[Event, None, tupl
             plan = None if interrupted or part.plan is None else part.plan(task)
             if plan is not None:
                 reason = yield from _show(task, part, conduct(task, Stage(part.name), plan))
-                interrupted = reason is loop.EndReason.INTERRUPTED
+                interrupted = reason is EndReason.INTERRUPTED
             if not task.shortlist:
                 break
         of_dtype = winners.first(task)
@@ -307,15 +308,15 @@ def _failure(task: Task) -> str:
     return f"The last failure: {outcome.kind.value}: {outcome.message[:200]} {lines[0][:200]}".rstrip()
 
 
-def _is_real_pass(event: loop.Event) -> TypeGuard[loop.TrialEnded]:
+def _is_real_pass(event: SearchEvent) -> TypeGuard[TrialEnded]:
     """Whether a trial of this run passed at all VLENs, so that the target's peak is known or quick to measure."""
-    if not isinstance(event, loop.TrialEnded) or event.replayed:
+    if not isinstance(event, TrialEnded) or event.replayed:
         return False
     return event.finished.outcome.ok and not event.finished.trial.variant.kernel.vlen
 
 
-def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Event, None, loop.EndReason]:
-    reason, bound, roof = loop.EndReason.INTERRUPTED, None, Roof(task.target)
+def _show(task: Task, part: Pass, events: Iterator[SearchEvent]) -> Generator[Event, None, EndReason]:
+    reason, bound, roof = EndReason.INTERRUPTED, None, Roof(task.target)
     with task.stop.may_end(f"stopping the search; {deliver.packaged(task.stop)}"):
         for event in events:
             if _is_real_pass(event):
@@ -324,7 +325,7 @@ def _show(task: Task, part: Pass, events: Iterator[loop.Event]) -> Generator[Eve
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
             while task.remarks.now:
                 yield Note(task.remarks.now.pop(0))
-            if isinstance(event, loop.SearchEnded):
+            if isinstance(event, SearchEnded):
                 reason = event.reason
     return reason
 

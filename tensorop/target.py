@@ -22,7 +22,6 @@ from tensorop.build import gate as object_gate
 from tensorop.build import programs, tool
 from tensorop.build.compile import link_candidate
 from tensorop.errors import JobError, UsageError
-from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.budget import Budgets
 from tensorop.model.call import Access, Call
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from tensorop.author.llm.prompt import DeviceBrief
     from tensorop.events import Event
     from tensorop.package.product import Product
-
-INSTRUCTIONS = 0.1  # exponent of the instruction count in a variant's objective
 
 _TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # limits the measurements of all running trials
 
@@ -339,26 +336,3 @@ class Target(ABC):
 
         with ThreadPoolExecutor(len(self.vlens)) as pool:
             return list(pool.map(in_turn, self.vlens))
-
-
-def combine(by_vlen: Mapping[int, Samples]) -> Samples:
-    """One cost for several VLENs: the geometric mean, with the counters of the first VLEN."""
-    several = list(by_vlen.values())
-    if len(several) == 1:
-        return several[0]
-    return dataclasses.replace(
-        several[0],
-        value=statistics.geomean(s.value for s in several),
-        low=statistics.geomean(s.low for s in several),
-        high=statistics.geomean(s.high for s in several),
-        by_vlen={vlen: s.value for vlen, s in by_vlen.items()},
-    )
-
-
-def objective(samples: Samples, vlen: int) -> float:
-    """The value by which variants are compared on a problem: the cost, times a small power of the instruction count.
-
-    Ten per cent more instructions weigh like one per cent more modelled cycles. The count does not depend on assumed
-    constants of the model, so it decides between variants with nearly equal cycles.
-    """
-    return samples.at(vlen) * float(samples.counters.get("instructions", 1.0) ** INSTRUCTIONS)

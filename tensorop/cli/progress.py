@@ -16,9 +16,9 @@ from tensorop.cli.ctrl_c import CtrlC
 from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.measure import statistics
 from tensorop.model.job import Job
+from tensorop.model.search_events import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 from tensorop.process.stopping import StopRequest
 from tensorop.search.arms import STRIKES
-from tensorop.search.loop import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 
 LINE_EVERY_S = 10.0  # without a terminal: least time between two lines of a search
 WINDOW_S = 60.0  # time over which a search's latest gain is computed

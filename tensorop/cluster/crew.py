@@ -27,12 +27,11 @@ from tensorop.cluster.worker import Fingerprint
 from tensorop.errors import JobError, MissingTool, TensoropError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Outcome, Stage, Trial, TrialResult
+from tensorop.model.trial import Kind, Limit, Outcome, Stage, Trial, TrialResult
 from tensorop.process import children, scratch, waiting
 from tensorop.process.stopping import StopRequest
 from tensorop.target import Target
 from tensorop.trial import company
-from tensorop.trial.trial import Limit
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -17,14 +17,14 @@ from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Outcome, Trial, TrialResult
+from tensorop.model.trial import Kind, Limit, Outcome, Trial, TrialResult
 from tensorop.process import children
 from tensorop.search.task import digest
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
 from tensorop.trial import confinement
 from tensorop.trial.evaluator import Evaluator
-from tensorop.trial.trial import Limit, side_by_side
+from tensorop.trial.trial import side_by_side
 
 if TYPE_CHECKING:
     from distributed import Worker

@@ -14,6 +14,7 @@ from tensorop.dispatch import choice, evidence, robust
 from tensorop.dispatch.choice import Candidates
 from tensorop.dispatch.shapes import chosen_for
 from tensorop.errors import UsageError
+from tensorop.measure.samples import objective
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.point import Point
@@ -26,7 +27,6 @@ from tensorop.search.task import Task
 from tensorop.space import problems
 from tensorop.store import journal
 from tensorop.store.records import words
-from tensorop.target import objective
 
 Costs = Sequence[float | None]  # of variants in the library's order; None: unknown
 

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from tensorop.costs import model as cost_model
 from tensorop.costs.terms import of_blockings, quantities
+from tensorop.measure.samples import objective
 from tensorop.model.kernel import Kernel
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -25,7 +26,6 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished
 from tensorop.render import instantiate
 from tensorop.space import Space
-from tensorop.target import objective
 
 # Multiples of what multiplying a vector costs: medians of the coefficients that were fitted to blockings in ten
 # searches, by the clocks of three machines and under a board model; 0 where most fits have none.

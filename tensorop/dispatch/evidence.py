@@ -12,12 +12,12 @@ from typing import Any
 
 from tensorop.dispatch import choice
 from tensorop.dispatch.choice import Also, Candidates, CostRow, CostsByVlen
+from tensorop.measure.samples import objective
 from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.trial import Finished, Kind, Outcome, Stage
 from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.search.task import Task
 from tensorop.space.problems import of, proxy
-from tensorop.target import objective
 from tensorop.trial import selection
 
 NOTE = "dispatch"  # journal note: costs of variants inside the library

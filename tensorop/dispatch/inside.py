@@ -12,6 +12,7 @@ from tensorop.dispatch.choice import CostRow
 from tensorop.dispatch.direct import served
 from tensorop.dispatch.evidence import FAULTS, RefusedVariant
 from tensorop.measure.request import MeasureRequest, Purpose
+from tensorop.measure.samples import objective
 from tensorop.model.call import Call
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Kind, Outcome, Samples
@@ -20,7 +21,6 @@ from tensorop.render import adapting
 from tensorop.runners.protocol import Entry, TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.search.task import Task
-from tensorop.target import objective
 from tensorop.trial.calls import measured_call, warming_calls
 from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers

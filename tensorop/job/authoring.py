@@ -35,7 +35,7 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Kind, Outcome, Stage, Trial
+from tensorop.model.trial import Finished, Kind, Limit, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.provision import mca
 from tensorop.render.texts import Texts
@@ -45,7 +45,7 @@ from tensorop.target import Target
 from tensorop.trial import judging
 from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.roof import Roof
-from tensorop.trial.trial import FIRST_S, Limit, carry_out
+from tensorop.trial.trial import FIRST_S, carry_out
 
 TEMPLATES = 4  # requested from a model before the search
 JUDGED_POINTS = 3  # points of a new template at which it is judged: its seed configurations, then others

@@ -21,8 +21,8 @@ from tensorop.author import offline
 from tensorop.events import Done, Event, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.search_events import SearchEnded
 from tensorop.model.trial import Stage
-from tensorop.search.loop import SearchEnded
 from tensorop.search.task import NEW, SHORTLISTED, Pass
 from tensorop.space.problems import for_search, sketch, within, work
 from tensorop.target import Target

@@ -17,7 +17,7 @@ from tensorop.model.kernel import Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Outcome, Stage, Trial
+from tensorop.model.trial import Finished, Limit, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.process import barrier
 from tensorop.render import instantiate
@@ -26,7 +26,7 @@ from tensorop.space import problems
 from tensorop.target import Target
 from tensorop.trial import judging
 from tensorop.trial.evaluator import Evaluator, Prepared
-from tensorop.trial.trial import FIRST_S, Limit, carry_out
+from tensorop.trial.trial import FIRST_S, carry_out
 
 SHAPES = 3  # whole problems on which templates are compared
 COMPARED = 3  # templates that are: the author's best, then the cheapest of the others

@@ -156,3 +156,15 @@ class Finished:
     def rank(self) -> tuple[int, float]:
         """Sort key, lower is better: trials on more problems come first, then those with lower cost."""
         return -len(self.score.per_problem), math.inf if self.score.cost is None else self.score.cost
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The time limit of a trial in seconds, and its reason."""
+
+    seconds: float
+    why: str
+
+    def of(self, trials: int) -> Limit:
+        """The limit of several trials in company."""
+        return Limit(self.seconds * trials, self.why)

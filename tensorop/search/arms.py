@@ -17,11 +17,11 @@ from statistics import median
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.stage_run import Group
-from tensorop.model.trial import Finished, Kind, Stage
+from tensorop.model.trial import Finished, Kind, Limit, Stage
 from tensorop.space import Space
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
-from tensorop.trial.trial import FIRST_S, Limit
+from tensorop.trial.trial import FIRST_S
 
 FLOOR = 4
 BONUS = 0.15  # weight of the bonus, in natural logarithm of cost: about 15 %

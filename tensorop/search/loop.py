@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache, partial
 
 from tensorop.build import tool
@@ -19,10 +18,20 @@ from tensorop.build.compile import candidate_flags
 from tensorop.costs.expected import Expectation
 from tensorop.errors import TensoropError
 from tensorop.model.budget import Budget
-from tensorop.model.kernel import Kernel, Variant
+from tensorop.model.kernel import Variant
 from tensorop.model.point import Point
+from tensorop.model.search_events import (
+    Began,
+    EndReason,
+    Exhausted,
+    GivenUp,
+    Lost,
+    SearchEnded,
+    SearchEvent,
+    TrialEnded,
+)
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Kind, Outcome, Rung, Stage, Trial, TrialResult
+from tensorop.model.trial import Finished, Kind, Limit, Outcome, Rung, Stage, Trial, TrialResult
 from tensorop.process import children
 from tensorop.process.clock import Clock
 from tensorop.search.arms import FLOOR, Arm, Bandit, FixedArms, GrowingArms, Seeded, TimeLimits
@@ -33,79 +42,11 @@ from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
 from tensorop.trial import company
 from tensorop.trial.evaluator import Evaluator
-from tensorop.trial.trial import FIRST_S, Limit, side_by_side
+from tensorop.trial.trial import FIRST_S, side_by_side
 
 FOR_EACH_THREAD = 3  # whole trials of a batch
 MAX_ATTEMPTS = 2  # an unfinished trial is tried once more, then skipped for good
 MAX_LOST = 3  # the search stops when the target was unreachable so many times in a row
-
-
-class EndReason(StrEnum):
-    """Why a search ended."""
-
-    BUDGET = "budget"
-    EXHAUSTED = "exhausted"
-    INTERRUPTED = "interrupted"
-    LOST = "target-lost"
-
-
-@dataclass(frozen=True)
-class Began:
-    """A trial begins. attempt: 2 if an earlier process died during it."""
-
-    trial: Trial
-    attempt: int
-
-
-@dataclass(frozen=True)
-class TrialEnded:
-    """A trial ended.
-
-    best: the best trial so far, this one included; replayed: it was read from the journal
-    trials: trials that ended so far in this search; left: expected further seconds, None if unknown
-    """
-
-    finished: Finished
-    best: Finished | None
-    replayed: bool
-    trials: int
-    left: float | None
-
-
-@dataclass(frozen=True)
-class Lost:
-    """The target became unreachable during a trial; the trial will be repeated."""
-
-    trial: Trial
-    outcome: Outcome
-
-
-@dataclass(frozen=True)
-class Exhausted:
-    """An arm has no legal point left."""
-
-    arm: Kernel
-
-
-@dataclass(frozen=True)
-class GivenUp:
-    """Trials of a template timed out too often; it gets no further ones in this search."""
-
-    template: str
-    limit: Limit
-
-
-@dataclass(frozen=True)
-class SearchEnded:
-    """The last event of every search. trials, seconds: of the whole search, including earlier processes."""
-
-    reason: EndReason
-    best: Finished | None
-    trials: int
-    seconds: float
-
-
-Event = Began | TrialEnded | Lost | Exhausted | GivenUp | SearchEnded
 
 
 @dataclass(frozen=True)
@@ -132,7 +73,7 @@ class StageSearch:
     stopped: Callable[[], bool] = lambda: False  # whether the user asked the search to end
 
 
-def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[Event]:
+def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[SearchEvent]:
     """Runs a stage's plan."""
     job, target = task.job, task.target
     run = StageRun(task.dtype, stage, plan.problems, task.seed, shares=tuple(plan.shares.items()))
@@ -190,7 +131,7 @@ def _by_crew(
         yield result
 
 
-def search(what: StageSearch) -> Iterator[Event]:
+def search(what: StageSearch) -> Iterator[SearchEvent]:
     """Runs the search and yields its events, `SearchEnded` last.
 
     On Ctrl-C, running trials are recorded as not begun. One trial, and the least number of each arm, run even without
@@ -218,7 +159,7 @@ class _Run:
         self.again: list[Trial] = []  # trials to repeat before new ones are requested
         self.losses = 0
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[SearchEvent]:
         reason = EndReason.INTERRUPTED
         try:
             yield from self._replay()
@@ -232,7 +173,7 @@ class _Run:
                     self.what.journal.abandon(trial, Outcome(Kind.LOST, "search", "stopped from outside"))
         yield SearchEnded(reason, self.best, self.clock.trials, self.clock.elapsed)
 
-    def _replay(self) -> Iterator[Event]:
+    def _replay(self) -> Iterator[SearchEvent]:
         """Gives the tuners the journal's trials in order, except those of other builds or settings."""
         self._join()
         for finished in self.history.ended(self.group):
@@ -265,7 +206,7 @@ class _Run:
             return None
         return lambda seen: found.best(arm.kernel, arm.space, self.ended, seen)
 
-    def _trials(self) -> Generator[Event, None, EndReason]:
+    def _trials(self) -> Generator[SearchEvent, None, EndReason]:
         """Batches until the budget is spent and no arm is to come."""
         while True:
             reason = yield from self._batches()
@@ -273,7 +214,7 @@ class _Run:
             if not over or not self._join(1.0):
                 return reason
 
-    def _batches(self) -> Generator[Event, None, EndReason]:
+    def _batches(self) -> Generator[SearchEvent, None, EndReason]:
         while self._goes_on():
             if self.what.stopped():
                 return EndReason.INTERRUPTED
@@ -299,7 +240,7 @@ class _Run:
         begun = self.clock.trials + sum((asked or {}).values())
         return not self.clock.out_of_time or begun == 0 or self.bandit.remaining(asked) > 0
 
-    def _ask(self, wanted: int) -> Generator[Event, None, list[Trial]]:
+    def _ask(self, wanted: int) -> Generator[SearchEvent, None, list[Trial]]:
         """New trials of the next arm, and of the following ones if it has too few; [] when all are exhausted."""
         fresh: list[Trial] = []
         asked: Counter[str] = Counter()
@@ -326,7 +267,7 @@ class _Run:
                 self.bandit.tell(arm, known.score.cost)
         return fresh
 
-    def _try(self, batch: Sequence[Trial]) -> Iterator[Event]:
+    def _try(self, batch: Sequence[Trial]) -> Iterator[SearchEvent]:
         begun: list[Trial] = []
         for trial in batch:
             open_trial = self.history.started(trial.key, trial.round)
@@ -354,7 +295,7 @@ class _Run:
                 if isinstance(ended, TrialEnded):
                     yield from self._heed_time(ended.finished)
 
-    def _heed_time(self, finished: Finished) -> Iterator[Event]:
+    def _heed_time(self, finished: Finished) -> Iterator[SearchEvent]:
         """Stops trying a template after a trial that timed out once too often."""
         limit = self.limits.now
         if not self.limits.tell(finished):

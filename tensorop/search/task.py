@@ -18,7 +18,7 @@ from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Stage, Trial, TrialResult
+from tensorop.model.trial import Finished, Limit, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.model.winner import StartPoint, WarmStart, Winners
 from tensorop.process.stopping import StopRequest
@@ -29,7 +29,7 @@ from tensorop.space import problems, seeds
 from tensorop.store.journal import Journal
 from tensorop.target import Target
 from tensorop.trial import selection
-from tensorop.trial.trial import FIRST_S, Limit
+from tensorop.trial.trial import FIRST_S
 from tensorop.verify.answers import Answers
 
 EXPECTED, OTHERS = 8, 4  # most points that a template begins with: from its prior, and from other searches

@@ -15,6 +15,7 @@ from pathlib import Path
 from tensorop.author import offline
 from tensorop.errors import BoardError
 from tensorop.measure.request import MeasureRequest
+from tensorop.measure.samples import combine
 from tensorop.model.case import Case
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Kind, Outcome, Samples, Score, Stage, Trial, TrialResult
@@ -22,7 +23,6 @@ from tensorop.process.clock import StageClock
 from tensorop.render import instantiate, texts
 from tensorop.render.render import RenderError
 from tensorop.runners.protocol import Entry
-from tensorop.target import combine
 from tensorop.trial.calls import warming_calls
 from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator
 from tensorop.verify import grid

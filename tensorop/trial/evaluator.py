@@ -15,6 +15,7 @@ from tensorop.author import offline
 from tensorop.errors import BoardError, SpecError
 from tensorop.measure import hot_loop
 from tensorop.measure.request import MeasureRequest
+from tensorop.measure.samples import combine
 from tensorop.measure.statistics import geomean
 from tensorop.model.call import Access, Buffer, Call, CallOutput
 from tensorop.model.case import Case
@@ -33,7 +34,7 @@ from tensorop.render.render import RenderError
 from tensorop.render.texts import Texts
 from tensorop.runners.protocol import Entry
 from tensorop.space import problems
-from tensorop.target import Target, combine
+from tensorop.target import Target
 from tensorop.trial import race
 from tensorop.trial.calls import measured_call, micro_problem, tile_refusal, warming_calls, work_refusal
 from tensorop.trial.roof import Roof

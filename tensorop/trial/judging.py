@@ -9,11 +9,10 @@ from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.trial import Kind, Limit, Outcome
 from tensorop.process import barrier
 from tensorop.render import instantiate, prior
 from tensorop.space import Space, seeds
-from tensorop.trial.trial import Limit
 
 PATIENT = Limit(3600.0, "an hour")
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from tensorop.measure.samples import objective
 from tensorop.model.trial import Finished
-from tensorop.target import objective
 
 LEAST, MOST = 4, 12  # variants in a library
 FINALISTS = 10  # variants that are measured on all problems under a model

@@ -10,11 +10,10 @@ import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from tensorop.errors import JobError
-from tensorop.model.trial import Kind, Outcome, Trial, TrialResult
+from tensorop.model.trial import Kind, Limit, Outcome, Trial, TrialResult
 from tensorop.process import children, deadline
 from tensorop.process.barrier import guarded
 from tensorop.trial import company
@@ -25,18 +24,6 @@ FIRST_S = 60.0  # time limit of the first trials
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The time limit of a trial in seconds, and its reason."""
-
-    seconds: float
-    why: str
-
-    def of(self, trials: int) -> Limit:
-        """The limit of several trials in company."""
-        return Limit(self.seconds * trials, self.why)
 
 
 Results = Mapping[str, TrialResult]  # by the key of the trial

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.model.trial import Kind, Trial, TrialResult
+from tensorop.model.trial import Kind, Limit, Trial, TrialResult
 from tensorop.render import instantiate
 from tensorop.trial import company
-from tensorop.trial.trial import Limit, side_by_side
+from tensorop.trial.trial import side_by_side
 from tests.support import drawn_kernels
 from tests.support.classes import some
 

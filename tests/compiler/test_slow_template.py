@@ -11,11 +11,12 @@ from tensorop import pipeline
 from tensorop.author.parse import parse
 from tensorop.backends import reach
 from tensorop.model.job import Job
+from tensorop.model.search_events import GivenUp, SearchEnded, TrialEnded
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Seed
 from tensorop.search import arms as limits
 from tensorop.search import stages
-from tensorop.search.loop import GivenUp, SearchEnded, TrialEnded, conduct
+from tensorop.search.loop import conduct
 from tensorop.search.task import JobContext
 from tensorop.specs import platforms
 from tensorop.store.journal import Journal

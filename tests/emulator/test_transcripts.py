@@ -15,14 +15,14 @@ from tensorop.author.llm.messages import ModelReply
 from tensorop.backends import reach
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Stage, Trial
+from tensorop.model.trial import Limit, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
 from tensorop.trial import judging
 from tensorop.trial.evaluator import Evaluator
-from tensorop.trial.trial import FIRST_S, Limit, carry_out
+from tensorop.trial.trial import FIRST_S, carry_out
 from tests.support.commands import ROOT
 
 DATA = ROOT / "tests" / "data" / "transcripts"

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from tensorop.cli.tables import card_lines
 from tensorop.dispatch import single_vlen, winners
 from tensorop.dispatch.tree import TreeRow, decide, distil, grow
+from tensorop.measure.samples import combine
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Samples
 from tensorop.model.winner import Leaf, Split, Tree, Winners, trees_of
 from tensorop.package import manifest
 from tensorop.package.sources import OperatorPart
 from tensorop.specs import operators, platforms
-from tensorop.target import combine
 from tests.support import products
 
 SIZES = (8, 64, 512)

@@ -20,8 +20,8 @@ from tensorop.cli.progress import _Bar
 from tensorop.events import Trying
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
+from tensorop.model.search_events import EndReason, SearchEnded, TrialEnded
 from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
-from tensorop.search.loop import EndReason, SearchEnded, TrialEnded
 from tests.support.commands import environment
 
 JOB = ("gemm", "--runner", "null", "--platform", "generic", "--dtype", "f32,f64", "--shapes", "64x64x64")

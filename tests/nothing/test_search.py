@@ -18,28 +18,19 @@ from tensorop.errors import JobError
 from tensorop.model.budget import Budget
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
+from tensorop.model.search_events import Began, EndReason, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Finished, Kind, Outcome, Rung, Score, Stage, Trial, TrialResult
+from tensorop.model.trial import Finished, Kind, Limit, Outcome, Rung, Score, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.process import deadline
 from tensorop.runners import process
 from tensorop.search import arms as limits
 from tensorop.search.arms import Arm, FixedArms
-from tensorop.search.loop import (
-    Began,
-    EndReason,
-    Exhausted,
-    GivenUp,
-    Lost,
-    SearchEnded,
-    StageSearch,
-    TrialEnded,
-    search,
-)
+from tensorop.search.loop import StageSearch, search
 from tensorop.space import Space, strategy
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal, journal_path
-from tensorop.trial.trial import Limit, carry_out, in_time, side_by_side
+from tensorop.trial.trial import carry_out, in_time, side_by_side
 from tests.support.classes import extended
 
 SPACES = {

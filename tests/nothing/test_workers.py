@@ -30,13 +30,12 @@ from tensorop.errors import JobError, MissingTool, Stopped, UsageError
 from tensorop.events import Done, Note, Trying
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.search_events import TrialEnded
 from tensorop.model.stage_run import StageRun
-from tensorop.model.trial import Kind, Outcome, Stage, Trial, TrialResult
+from tensorop.model.trial import Kind, Limit, Outcome, Stage, Trial, TrialResult
 from tensorop.model.verdict import Seed
 from tensorop.process import children, scratch
 from tensorop.process.stopping import StopRequest
-from tensorop.search.loop import TrialEnded
-from tensorop.trial.trial import Limit
 from tests.support.commands import ROOT, environment, events
 
 # Pretends, and while there is a file `hold` stays in the middle of its trial; who is there is told by files.
