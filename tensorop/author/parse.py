@@ -38,7 +38,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
         text.encode()
     except UnicodeEncodeError as error:
         raise SpecError(f"{origin}: invalid Unicode (a lone surrogate) at offset {error.start}") from None
-    head, body = frontmatter.template(text, origin)
+    head, body = frontmatter.template(text, origin, frontmatter.TemplateHead)
     own: dict[str, Any] = {
         "operator": operator,
         "name": name,

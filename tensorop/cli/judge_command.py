@@ -28,6 +28,7 @@ _LONGEST = 3600.0
 @command(
     "judge mine.c.j2 --operator gemm --platform rvv",
     "judge mine.c --operator gemm --platform native --dtype f64 --format json",
+    "judge mine.c --trusted --operator gemm --platform native",
     "judge mine.c.j2 --operator gemm --platform native --configurations 10 --shapes 512x512x512,1x1024x1024",
 )
 def judge(
@@ -59,6 +60,13 @@ def judge(
     template: Annotated[
         Path | None, Option("Also write the kernel template that the file was read as.", "OUT", "mine.c.j2")
     ] = None,
+    trusted: Annotated[
+        bool,
+        Option(
+            "Take C of your own, with intrinsics, functions and headers: no gate reads it, and it is compared with the "
+            "operator's baselines."
+        ),
+    ] = False,
     unsafe: Annotated[
         bool, Option("Run it even where the target cannot sandbox it (docs/explanation/security.md).")
     ] = False,
@@ -69,9 +77,10 @@ def judge(
 ) -> None:
     """Check and measure one kernel file, without a search.
 
-    FILE is a kernel template (*.c.j2) or a C file. It is scanned, compiled, run in a sandbox, verified and measured as
-    a candidate of a search is. First the command checks that verification rejects known-wrong kernels. If the kernel
-    fails, you see the stage, the kind of failure, a message and a log.
+    FILE is a kernel template (*.c.j2), or a C file of statements over primitives; with --trusted it is any C. It is
+    scanned, compiled, run in a sandbox, verified and measured as a candidate of a search is. Before it is run, the
+    command checks that verification rejects known-wrong kernels. If the kernel fails, you see the stage, the kind of
+    failure, a message and a log.
 
     Exit status: 0 the kernel passed, 1 it failed, 2 wrong usage or a file that cannot be read as a kernel.
     """
@@ -82,6 +91,11 @@ def judge(
     patience = parse_seconds(timeout)
     if not 0 < patience <= _LONGEST:
         raise UsageError(f"--timeout must be above 0 and at most an hour; got {timeout}", hint="e.g. --timeout 30s")
+    if trusted and template is not None:
+        raise UsageError(
+            "--template and --trusted exclude each other: trusted C does not become a template",
+            hint="remove one of them",
+        )
     if template is not None:
         text = judging.template_text(file, found)
         try:
@@ -103,6 +117,7 @@ def judge(
         plugins,
         jobs,
         unsafe,
+        trusted,
     )
     ruling = judging.judge(submission, lambda text: screen.echo(text, err=True))
     screen.answer(format_, ruling.to_json(), lambda: _show(ruling), ok=ruling.ok)
@@ -137,7 +152,8 @@ def _show_ports(loop: HotLoop) -> None:
 
 
 def _show(ruling: Ruling) -> None:
-    tables.show_controls(ruling.controls)
+    if ruling.controls:
+        tables.show_controls(ruling.controls)
     for remark in ruling.remarks:
         tables.line(remark, "yellow")
     several = "" if ruling.legal == 1 else "s"
@@ -147,11 +163,14 @@ def _show(ruling: Ruling) -> None:
         tables.line(f"{one.outcome.kind.value}: {one.point}", "" if one.outcome.ok else "red")
         if not one.figures:
             continue
-        table = tables.table(None, [""], ("VLEN", one.figures[0].unit, one.figures[0].speed_unit, "of peak"))
+        against = list(dict.fromkeys(name for figure in one.figures for name in figure.ratios))
+        units = one.figures[0].unit, one.figures[0].speed_unit
+        table = tables.table(None, [""], ("VLEN", *units, "of peak", *against))
         for figure in one.figures:
             share = statistics.of_peak(figure.of_peak) or "-"
             cost, speed = tables.figure(figure.cost), tables.figure(figure.speed)
-            table.add_row(f"  {figure.of}", str(figure.vlen or "-"), cost, speed, share)
+            ratios = (f"{figure.ratios[name]:.2f}" if name in figure.ratios else "-" for name in against)
+            table.add_row(f"  {figure.of}", str(figure.vlen or "-"), cost, speed, share, *ratios)
         tables.console().print(table)
         if one.hot_loop is not None and one is ruling.judged[0]:
             _show_loop(one.hot_loop)

@@ -11,15 +11,21 @@ PASSED = (
     "its parameters: tensorop {operator} {plugins} --platform {platform} --dtype {dtype}"
 )
 
+PASSED_TRUSTED = (
+    "measure other shapes with --shapes; a search takes templates, which the gates can read "
+    "(docs/how-to/write-a-kernel-template.md)"
+)
+
 FAILED: Mapping[Kind, str] = {
     Kind.REFUSED: "change what the message names (its first word is the guard); "
     "docs/reference/template.md lists what a kernel "
-    "may contain (for primitives: tensorop primitives show SET)",
+    "may contain (for primitives: tensorop primitives show SET); for C of your own, with intrinsics, functions or "
+    "headers, add --trusted",
     Kind.RENDER: "fix the template at the place in the message; it is rendered for every tile, from 1 x 1 up",
     Kind.COMPILE: "fix the C as the compiler's messages in the log say; for the types of primitives see `tensorop "
-    "primitives show SET`",
+    "primitives show SET`; headers of trusted C are found beside the file that includes them",
     Kind.OBJECT: "remove what made the compiler emit this: a kernel's object has only code and constants, and calls "
-    "nothing but memcpy, memset and memmove (docs/explanation/security.md)",
+    "nothing but memcpy, memset and memmove (docs/explanation/security.md); functions of trusted C are `static`",
     Kind.TIMEOUT: "look for an endless loop, also at k = 0 and in partial tiles; for a slow machine or a very "
     "slow kernel set a longer --timeout",
     Kind.CRASH: "look for an index or a pointer outside its operand; the case in the message is the first that crashed",

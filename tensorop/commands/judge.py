@@ -12,12 +12,12 @@ from tensorop import paths
 from tensorop.author import c_file, offline
 from tensorop.author.parse import MAX_TEXT, parse
 from tensorop.backends import reach
-from tensorop.commands import operator_read
-from tensorop.commands.advice import FAILED, PASSED
+from tensorop.commands import beside, operator_read
+from tensorop.commands.advice import FAILED, PASSED, PASSED_TRUSTED
 from tensorop.costs.expected import Expectation
 from tensorop.errors import JobError, SpecError, UsageError
 from tensorop.model.hot_loop import HotLoop
-from tensorop.model.kernel import Kernel, KernelTemplate, Variant
+from tensorop.model.kernel import TRUSTED, Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -34,7 +34,7 @@ from tensorop.specs.operators import TEMPLATE_SUFFIX
 from tensorop.trial import confinement, judging
 from tensorop.trial.calls import micro_problem
 from tensorop.trial.evaluator import CALL_TIMEOUT_S, Evaluator, Prepared
-from tensorop.trial.trial import carry_out
+from tensorop.trial.trial import carry_out, in_time
 from tensorop.verify import controls
 
 CONFIGURATIONS = 3
@@ -54,6 +54,7 @@ class Figure:
     speed: float  # flops per unit of cost
     speed_unit: str
     of_peak: float | None  # a share; None if the peak is unknown
+    ratios: Mapping[str, float] = field(default_factory=dict)  # by baseline: this speed over its own in the same call
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Submission:
     plugins: tuple[Path, ...] = ()  # the user's plug-in folders
     jobs: int = 2
     unsafe: bool = False  # run the kernel even on a target that cannot confine it
+    trusted: bool = False  # the file is C of any kind, which no gate reads
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Ruling:
         at = {"operator": shlex.quote(self.of.operator.name), "platform": shlex.quote(self.of.platform.name)}
         if not self.ok:
             return FAILED[self.outcome.kind].format(**at)
+        if self.of.trusted:
+            return PASSED_TRUSTED
         plugins = paths.plugin_options(("DIR", *self.of.plugins))
         return PASSED.format(plugins=plugins, name=self.template.name, dtype=self.of.dtype, **at)
 
@@ -145,6 +149,8 @@ def _record(outcome: Outcome) -> dict[str, str]:
 def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ruling:
     """Judges a file's kernel at its seed configurations, then at points spread over its space, until one fails.
 
+    A configuration that the gates or the compiler refuse ends before the negative controls. A trusted file's calls are
+    compared with the operator's baselines.
     tell: called with a line when a step begins
     Raises SpecError and UsageError for an invalid file or shape, UsageError if the target cannot confine the kernel
     and `unsafe` is False, JobError if the negative controls fail.
@@ -152,19 +158,19 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
     operator, dtype = of.operator, of.dtype
     if not paths.shipped(operator.folder):
         operator_read.require_read(operator, of.platform, (dtype,), pretended=False)
-    template = read(of.file, operator, of.platform, dtype)
+    template = read(of)
     usual = _usual(operator, dtype, _DIRECT in template.reads.values())
     measured = tuple(problems.of(operator, dtype, shape) for shape in of.shapes or (usual,))
     target = reach(of.platform, of.runner, of.plugins)
     if target.simulated:
         raise UsageError(f"--runner {target.name} is a dry run and cannot check a kernel", hint="remove --runner")
     problems.require_affordable(operator, (dtype,), of.shapes, target.budgets.flops_per_s, len(target.vlens))
-    tell(f"sandbox: checking that {target.platform.name} can run untrusted code")
-    remark = confinement.confined(target, f"{of.file} is untrusted code", of.unsafe)
-    tell("negative controls: verification must reject known-wrong kernels")
-    shown = controls.ControlRun(operator, target.platform, target.runner, of.seed).run((dtype,), of.jobs)
+    remark = ""
+    if not of.trusted:
+        tell(f"sandbox: checking that {target.platform.name} can run untrusted code")
+        remark = confinement.confined(target, f"{of.file} is untrusted code", of.unsafe)
     passed = Outcome(Kind.OK, "measure")
-    ruling = Ruling(of, template, target.measured_by, shown, passed, (remark,) if remark else ())
+    ruling = Ruling(of, template, target.measured_by, (), passed, (remark,) if remark else ())
     space = judging.legal(operator, target.platform, template, dtype)
     if isinstance(space, Outcome):
         return replace(ruling, outcome=space)
@@ -173,6 +179,12 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
     with scratch.folder("judge") as folder:
         run = StageRun(dtype, Stage.MICRO, measured, of.seed)
         evaluator = Evaluator(operator, target, run, folder, call_timeout_s=of.call_timeout_s)
+        tell("gates and compiler: building the first configuration")
+        if (refused := _refused(evaluator, template, points[0])) is not None:
+            return replace(ruling, judged=(Configuration(points[0], refused),), outcome=refused)
+        tell("negative controls: verification must reject known-wrong kernels")
+        shown = controls.ControlRun(operator, target.platform, target.runner, of.seed).run((dtype,), of.jobs)
+        ruling = replace(ruling, controls=shown)
         for number, point in enumerate(points, 1):
             tell(f"configuration {number} of {len(points)}: {point}")
             ended = _one(evaluator, template, point)
@@ -180,18 +192,32 @@ def judge(of: Submission, tell: Callable[[str], None] = lambda text: None) -> Ru
             ruling = replace(ruling, judged=(*ruling.judged, ended), outcome=outcome)
             if not ended.outcome.ok:
                 break
+    if of.trusted and ruling.ok:
+        tell(f"baselines: {', '.join(operator.against)}")
+        found, remarks = beside.speeds(operator, target, measured, of.seed)
+        judged = tuple(replace(one, figures=_compared(one.figures, found)) for one in ruling.judged)
+        ruling = replace(ruling, judged=judged, remarks=remarks)
     return ruling
 
 
-def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> KernelTemplate:
-    """The kernel of a template or a C file. Raises UsageError and SpecError that name the file and the place in it."""
-    text = template_text(file, operator)
+def _compared(figures: Sequence[Figure], found: beside.Speeds) -> tuple[Figure, ...]:
+    """The figures, those of whole calls with their ratios."""
+    ratios = ({name: of.speed / speed for name, speed in found.get((of.of, of.vlen), {}).items()} for of in figures)
+    return tuple(replace(of, ratios=at) for of, at in zip(figures, ratios, strict=True))
+
+
+def read(of: Submission) -> KernelTemplate:
+    """The kernel of a submission's file. Raises UsageError and SpecError that name the file and the place in it."""
+    file, operator, platform, dtype = of.file, of.operator, of.platform, of.dtype
+    text = template_text(file, operator, of.trusted)
     name = re.sub(r"[^a-z0-9_]", "_", file.name.removesuffix(TEMPLATE_SUFFIX).removesuffix(c_file.SUFFIX).lower())[:30]
     name = name if name[:1].isalpha() else f"k_{name}"
     try:
         template = parse(text, operator=operator.name, name=name, author=offline.PLUGIN)
     except SpecError as error:
         raise SpecError(f"{file}: {error.message}", hint=error.hint) from None
+    if of.trusted:
+        template = replace(template, author=TRUSTED, files=c_file.with_headers(file))
     known = instantiate.facts(platform, dtype, {})
     expressions = " ".join(re.sub(r"'\w*'", "", text) for text in operator.micro.values())
     reads = {f"reads_{name}" for name in template.reads}
@@ -207,8 +233,13 @@ def read(file: Path, operator: Operator, platform: Platform, dtype: str) -> Kern
     return template
 
 
-def template_text(file: Path, operator: Operator) -> str:
+def template_text(file: Path, operator: Operator, trusted: bool = False) -> str:
     """The text of a template file, or of a C file turned into a template. Raises UsageError and SpecError as `read`."""
+    if trusted and not file.name.endswith(c_file.SUFFIX):
+        raise UsageError(
+            f"--trusted takes a C file (*{c_file.SUFFIX}); got {file}",
+            hint="leave out --trusted: the gates read a template, which needs no trust",
+        )
     if not file.name.endswith((TEMPLATE_SUFFIX, c_file.SUFFIX)):
         raise UsageError(
             f"{file}: expected a kernel template (*{TEMPLATE_SUFFIX}) or a C file (*{c_file.SUFFIX})",
@@ -223,7 +254,9 @@ def template_text(file: Path, operator: Operator) -> str:
         text = files.text(file, 4 * MAX_TEXT)
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="check its permissions") from None
-    return c_file.template_text(text, operator.numbers, str(file)) if file.name.endswith(c_file.SUFFIX) else text
+    if not file.name.endswith(c_file.SUFFIX):
+        return text
+    return (c_file.trusted_text if trusted else c_file.template_text)(text, operator.numbers, str(file))
 
 
 def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
@@ -232,24 +265,41 @@ def _usual(operator: Operator, dtype: str, direct: bool) -> tuple[int, ...]:
     return max(problems.within(operator, dtype, suite, USUAL), key=lambda s: problems.work(operator, dtype, s))
 
 
-def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Configuration:
-    """Judges a configuration as a micro-kernel, then in whole calls with the blocking that should cost least.
+def _stages(template: KernelTemplate) -> tuple[Stage, ...]:
+    """A kernel that reads operands unpacked is judged in whole calls only, others as a micro-kernel first."""
+    return (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING)
 
-    Both use the same program. A kernel that reads operands unpacked is judged in whole calls only.
-    """
-    operator, platform, dtype = evaluator.operator, evaluator.target.platform, evaluator.run.dtype
+
+def _variant(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Variant | Outcome:
+    """A configuration with the blocking that should cost least, or its refusal."""
+    operator, platform = evaluator.operator, evaluator.target.platform
+    kernel = Kernel(template, evaluator.run.dtype, point)
     try:
-        space = instantiate.blocking_space(operator, platform, Kernel(template, dtype, point))
+        space = instantiate.blocking_space(operator, platform, kernel)
     except JobError as error:
-        return Configuration(
-            point, Outcome(Kind.REFUSED, "author", f"no blocking fits the tile of this configuration: {error.message}")
-        )
-    kernel = Kernel(template, dtype, point)
+        return Outcome(Kind.REFUSED, "author", f"no blocking fits the tile of this configuration: {error.message}")
     expectation = Expectation(operator, platform, evaluator.run.problems, evaluator.target.vlens)
-    variant = Variant(kernel, expectation.ranked(kernel, space)[0])
+    return Variant(kernel, expectation.ranked(kernel, space)[0])
+
+
+def _refused(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Outcome | None:
+    """The failure of a configuration that cannot be built, else None."""
+    variant, stage = _variant(evaluator, template, point), _stages(template)[0]
+    if isinstance(variant, Outcome):
+        return variant
+    at = replace(evaluator, run=replace(evaluator.run, stage=stage))
+    found = in_time("prepare", judging.PATIENT, 0.0, at.prepare, Trial("judge", 0, stage, variant))
+    return found if isinstance(found, Outcome) else None if isinstance(found, Prepared) else found.outcome
+
+
+def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Configuration:
+    """Judges a configuration at its stages, which use the same program."""
+    variant = _variant(evaluator, template, point)
+    if isinstance(variant, Outcome):
+        return Configuration(point, variant)
     figures: list[Figure] = []
     outcome, hottest = Outcome(Kind.OK, "measure"), None
-    for stage in (Stage.SMALLEST,) if _DIRECT in template.reads.values() else (Stage.MICRO, Stage.BLOCKING):
+    for stage in _stages(template):
         at = replace(evaluator, run=replace(evaluator.run, stage=stage), inputs={})
         trial = Trial("judge", 0, stage, variant)
         ended = carry_out(at, trial, judging.PATIENT)

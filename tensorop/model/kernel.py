@@ -34,6 +34,7 @@ class Prior:
 
 
 OURS = "offline"  # the author of shipped templates
+TRUSTED = "trusted"  # the author of C that the user wants no gate to read
 # Flags for C of other authors. Locals are initialised and frames lie in the part of the stack that is overwritten
 # between batches (DENSE in native/harness_state.c), so that a kernel cannot keep data from call to call there.
 MAX_FRAME = 4096  # bytes of locals in an author's kernel
@@ -48,7 +49,7 @@ class KernelTemplate:
 
     operator: str  # the operator's name
     name: str
-    author: str  # offline (shipped) | plug-in | llm | replay
+    author: str  # offline (shipped) | plug-in | trusted | llm | replay
     strategy: str  # its idea, in words
     text: str  # the Jinja2 body
     reads: Mapping[str, str] = field(default_factory=dict)  # operand -> how it is read, in the operator's words
@@ -61,6 +62,7 @@ class KernelTemplate:
         Point, ...
     ] = ()  # points, or parts of points, to try first; they are not part of the digest
     prior: Prior | None = None  # the start of searches without earlier results
+    files: tuple[tuple[str, str], ...] = ()  # C of a trusted author: (path, text); kernels include the first one
     parent: str = ""  # digest of the template from which it was derived; not part of its own digest
     # Kernels for a device (GPU) only: name -> expression over tunables, the layout, the device and earlier facts.
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class KernelTemplate:
     @property
     def flags(self) -> tuple[str, ...]:
         """Compiler flags for its C, in addition to the platform's."""
-        return () if self.author == OURS else CONFINED
+        return () if self.author in (OURS, TRUSTED) else CONFINED
 
     @cached_property
     def digest(self) -> str:
@@ -83,6 +85,7 @@ class KernelTemplate:
             repr(sorted(self.tunables.items())),
             repr(self.constraints),
             repr(sorted(self.reads.items())),
+            *(repr(one) for one in self.files),
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 

@@ -231,14 +231,14 @@ def candidate(operator: Operator, platform: Platform, variant: Variant, text: Ke
     micro-kernel with the operator's parameters.
     Raises render.RenderError if the operator's template is wrong at this point.
     """
-    names, flags = around(operator, platform, variant, text), variant.template.flags
+    names, flags, own = around(operator, platform, variant, text), variant.template.flags, variant.template.files
     made = _of_operator(operator, CANDIDATE, names)
     folder = next(folder for folder in operator.parts if (folder / CANDIDATE).is_file())
     kernel = _of_operator(operator, CANDIDATE_KERNEL, names) if (folder / CANDIDATE_KERNEL).is_file() else ""
     if not kernel.strip():
-        return Source((("candidate.c", made), *operator.slots.files), flags=flags)
+        return Source((("candidate.c", made), *operator.slots.files, *own), flags=flags)
     driver = Source((("driver.c", made), *operator.slots.files), flags=flags)
-    return Source((("kernel.c", kernel),), flags=flags, driver=driver)
+    return Source((("kernel.c", kernel), *own), flags=flags, driver=driver)
 
 
 def _of_operator(operator: Operator, template: str, names: Mapping[str, object]) -> str:

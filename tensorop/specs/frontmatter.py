@@ -5,6 +5,8 @@ Such texts are untrusted: the head is short, has no anchors, and must match a sc
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from pydantic import Field
 
 from tensorop.errors import SpecError
@@ -30,7 +32,16 @@ class TemplateHead(Record):
     model: dict[str, str] = Field(default_factory=dict, max_length=32)
 
 
-def template(text: str, origin: str) -> tuple[TemplateHead, str]:
+class FunctionHead(TemplateHead):
+    """The head of C with a function that is the kernel."""
+
+    call: str = Field(min_length=1, max_length=1000)  # the call of the function
+
+
+H = TypeVar("H", bound=TemplateHead)
+
+
+def template(text: str, origin: str, kind: type[H]) -> tuple[H, str]:
     """The head of a template's text, and its body. Raises SpecError with origin, key and the expected value."""
     lines = text.replace("\r\n", "\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
@@ -44,4 +55,4 @@ def template(text: str, origin: str) -> tuple[TemplateHead, str]:
     if len(head) > MAX_HEAD:
         raise SpecError(f"{origin}: the head has {len(head)} characters; at most {MAX_HEAD} are read")
     data = yamltext.parse(head, origin, aliases=False)
-    return yamlfile.validate(TemplateHead, data, origin), "\n".join(lines[end + 1 :])
+    return yamlfile.validate(kind, data, origin), "\n".join(lines[end + 1 :])

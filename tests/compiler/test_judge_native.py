@@ -23,13 +23,14 @@ from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge as judging
 from tensorop.errors import UsageError
 from tensorop.model import kernel
+from tensorop.model.architecture import host_arch
 from tensorop.model.point import Point
 from tensorop.render import apart, instantiate, render
 from tensorop.render.texts import Texts
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check
-from tensorop.specs import operators, platforms
+from tensorop.specs import native, operators, platforms
 from tensorop.trial import confinement
 from tensorop.verify import controls
 from tests.attacks.test_replies import TEMPLATES
@@ -123,7 +124,7 @@ def test_the_c_file_of_the_page_passes_and_its_template_says_the_same(tmp_path: 
     operator, platform = operators.load("gemm"), platforms.load("native")
     texts = []
     for name in ("mine.c", "mine.c.j2"):
-        template = judging.read(tmp_path / name, operator, platform, "f32")
+        template = judging.read(submission(tmp_path / name, "native"))
         point = Point.of(found["configurations"][0]["point"])
         variant = instantiate.variant(operator, template, "f32", point)
         contexts = [context for context, _ in instantiate.kernel_contexts(operator, platform, variant)]
@@ -201,6 +202,60 @@ def test_every_way_to_fail_is_an_outcome(body: str, tmp_path: Path) -> None:
     assert found["next"]
     if kind == "compile-failed":
         assert "error" in outcome["log"]
+
+
+@pytest.mark.parametrize("body", ["__m512 x = _mm512_setzero_ps();\n", '#include "mine.h"\n', "float x = 1, x = 2;\n"])
+def test_what_the_gates_or_the_compiler_refuse_ends_before_the_controls(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controls.ControlRun, "run", lambda *given: pytest.fail("controls were run"))
+    (tmp_path / "k.c").write_text(f"{C_HEAD}{body}")
+    status, found = ruled(tmp_path / "k.c")
+    assert (status, found["controls"]) == (1, [])
+    assert ("add --trusted" in found["next"]) == (found["outcome"]["kind"] == "refused")
+
+
+def avx2() -> tuple[Path, tuple[str, ...]]:
+    platform = platforms.load("avx2")
+    if host_arch() != platform.arch or native.missing_flags(platform):
+        pytest.skip("this machine lacks AVX2")
+    return ROOT / "examples" / "kernel", ("--trusted", "--platform", "avx2")
+
+
+def test_c_with_intrinsics_and_a_header_is_judged_and_compared(tmp_path: Path) -> None:
+    folder, words = avx2()
+    ended = tensorop("judge", folder / "avx2.c", *GEMM, *words, *SMALL, "--format", "json", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    (one,) = ended.json()["configurations"]
+    alone, whole = one["figures"]
+    assert alone["cost"] > 0
+    assert ended.json()["controls"]
+    compared = {remark.split()[0] for remark in ended.json()["remarks"]} | whole["ratios"].keys()
+    assert compared == set(operators.load("gemm").against)
+    assert all(ratio > 0 for ratio in whole["ratios"].values())
+
+
+TRUSTED_ENDS = {  # in place of a text of the example -> stage, kind, a word of message or log, a word of the next step
+    ("(beta != 0)", "(beta == 1)"): ("verify", "wrong-result", "case ", "the first wrong one"),
+    ("a + 8 * i, rows[i]", "a + 8 * i + 4096, rows[i]"): ("verify", "guard-page", "case ", "outside an operand"),
+    ('"masks.h"', '"mask.h"'): ("build", "compile-failed", "own/avx2.c:7:10", "beside the file that includes them"),
+    ("sum[j][i]);", "sum[j][i]"): ("build", "compile-failed", "own/avx2.c:", "compiler's messages"),
+    ("static inline void tile", "void tile"): ("build", "object-refused", "the global 'tile_16x4'", "`static`"),
+}
+
+
+@pytest.mark.usefixtures("without_controls")
+@pytest.mark.parametrize(("before", "after"), TRUSTED_ENDS)
+def test_every_way_in_which_trusted_c_fails_is_an_outcome(before: str, after: str, tmp_path: Path) -> None:
+    folder, words = avx2()
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_text(file.read_text().replace(before, after))
+    stage, kind, word, step = TRUSTED_ENDS[before, after]
+    status, found = ruled(tmp_path / "avx2.c", *words)
+    outcome = found["outcome"]
+    assert (status, outcome["stage"], outcome["kind"]) == (1, stage, kind), outcome
+    assert word in f"{outcome['message']}{outcome['log']}"
+    assert step in found["next"]
 
 
 # what gemm's kernels do declare, or what asks for names that only the other test's function has

@@ -27,6 +27,14 @@ C_HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vector
 BODY = "    c[0] = 0;\n"
 
 
+CALL = C_HEAD.replace("---*/", "call: tile(m, n, nr, k, a, names)\n---*/")
+TILE = "static void tile(void) {}\n"
+
+
+def submission(file: Path, trusted: bool = False) -> judge.Submission:
+    return judge.Submission(file, operators.load("gemm"), platforms.load("generic"), "f32", trusted=trusted)
+
+
 def body_of(text: str) -> str:
     return c_file.template_text(C_HEAD + text, ("n",), "f.c").split("---\n", 2)[2]
 
@@ -106,7 +114,7 @@ def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp
     text, told = FILES[name]
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UsageError) as caught:
-        judge.read(tmp_path / name, operators.load("gemm"), platforms.load("generic"), "f32")
+        judge.read(submission(tmp_path / name))
     assert str(tmp_path / name) in caught.value.message
     assert told in caught.value.message
 
@@ -125,6 +133,8 @@ def test_a_file_that_is_no_kernel_is_a_usage_error_with_its_place(name: str, tmp
         (("k.c.j2", "generic", "--template", "none/k.c.j2"), "none/k.c.j2 cannot be written"),
         (("k.c.j2", "generic", "--seed", "3:-5"), "--seed: expected an integer or N:SECRET, got '3:-5'"),
         (("k.c.j2", "generic", "--seed", ""), "--seed: expected an integer or N:SECRET, got ''"),
+        (("k.c.j2", "generic", "--trusted"), "--trusted takes a C file (*.c); got k.c.j2"),
+        (("k.c", "generic", "--trusted", "--template", "k.c.j2"), "--template and --trusted exclude each other"),
     ],
 )
 def test_what_cannot_be_is_a_usage_error(
@@ -149,3 +159,44 @@ def test_a_seed_is_taken_as_it_is_printed_and_as_an_integer() -> None:
     whole = Seed.draw(-7)
     assert Seed(*tuning.seed(str(whole))) == whole
     assert tuning.seed("-7") == (-7, None)  # the secret half is new each time
+
+
+def test_a_trusted_file_is_a_call_with_its_c_and_its_headers(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "include").mkdir()
+    texts = {
+        "src/k.c": f'{CALL}#include "../include/a.h"\n  # include "b.h"\n#include <math.h>\n#include "none.h"\n{TILE}',
+        "src/b.h": '#include "k.c"\n',  # which a guard would leave out
+        "include/a.h": "int a;\n",
+        "include/c.h": "int c;\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    found = judge.read(submission(tmp_path / "src/k.c", trusted=True))
+    assert found.text == "tile(m, {{ n }}, {{ nr }}, k, a, names);\n"
+    assert found.files[0] == ("own/src/k.c", texts["src/k.c"])
+    assert dict(found.files) == {f"own/{name}": text for name, text in texts.items() if name != "include/c.h"}
+    assert found.flags == ()
+    (tmp_path / "include/a.h").write_text("int other;\n")
+    assert judge.read(submission(tmp_path / "src/k.c", trusted=True)).digest != found.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "trusted", "message", "hint"),
+    [
+        (TILE, True, "k.c: expected a head that begins with '/*---'", "`call:`, the call of your function"),
+        (C_HEAD + TILE, True, "k.c: missing key 'call'", "`call:`, the call of your function"),
+        (CALL.replace("tile(m", "(m").replace("call: ", "call: []\n#"), True, "key 'call': expected", "`call:`"),
+        (f'{CALL}#include "/usr/include/a.h"\n', True, "relative to this file, got '/usr/include/a.h'", ""),
+        (f"#include <immintrin.h>\n{TILE}", False, "k.c: expected a head", "add --trusted"),
+        (CALL + TILE, False, "unknown key 'call'", "add --trusted"),
+    ],
+)
+def test_a_file_that_is_not_trusted_c_is_named_with_what_to_do(
+    text: str, trusted: bool, message: str, hint: str, tmp_path: Path
+) -> None:
+    (tmp_path / "k.c").write_text(text)
+    with pytest.raises(SpecError) as caught:
+        judge.read(submission(tmp_path / "k.c", trusted))
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
