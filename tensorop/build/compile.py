@@ -22,12 +22,16 @@ DECLARED = "declared"  # in the same folder: headers that are not the source's o
 PRECOMPILED = "intrinsics.pch"  # there
 # zig keeps a frame pointer at every optimisation level, which costs the kernel a register.
 LEAN = ("-fomit-frame-pointer",)
+# The compiler may not conclude that code is unreachable from a loop that must end, an overflow, a type or an access.
+DEFINED = (
+    "-fno-finite-loops", "-fno-strict-overflow", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks",
+)  # fmt: skip
 
 
 def candidate_flags(platform: Platform) -> tuple[str, ...]:
     """The flags of a candidate's object: the static harness's target, the platform's ISA and optimisation."""
     c = platform.compiler
-    return ("-target", c.static_target, *LEAN, *c.arch_flags, *c.flags)
+    return ("-target", c.static_target, *LEAN, *c.arch_flags, *c.flags, *DEFINED)
 
 
 def read_elsewhere(folder: Path) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from tensorop import paths
 from tensorop.author import offline
 from tensorop.build import gate
-from tensorop.build.compile import LEAN, compile_source, link_candidate
+from tensorop.build.compile import DEFINED, LEAN, compile_source, link_candidate
 from tensorop.build.needs import Needs
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import Candidate
@@ -133,7 +133,8 @@ class Execution:
         source = self._source(one, dtype)
         if isinstance(source, Outcome):
             return source
-        flags = ("-target", self.platform.compiler.static_target, *LEAN, *self.platform.compiler.arch_flags, *_FLAGS)
+        c = self.platform.compiler
+        flags = ("-target", c.static_target, *LEAN, *c.arch_flags, *_FLAGS, *DEFINED)
         made = compile_source(source, flags, work=self.work, timeout_s=90.0)
         if isinstance(made, Outcome):
             return made

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tensorop import __version__, paths
+from tensorop.build.compile import DEFINED
 from tensorop.model.architecture import architecture
 from tensorop.model.platform import Platform
 from tensorop.package.loadable import SONAME_MAJOR
@@ -49,6 +50,7 @@ def project(sources: Sources, platform: Platform, headers: Sequence[str], pkgcon
             "HEADERS": " ".join(headers),
             "ISA_FLAGS": " ".join(spellings),
             "LLVM_FLAGS": " ".join(llvm),
+            "DEFINED": " ".join(DEFINED),
             "CONFINED": " ".join(unit.name for unit in units if unit.flags),
             "TUNED": " ".join(unit.name for unit in units if unit.tuned),
             "LIBRARIES": libraries,

@@ -16,7 +16,7 @@ from elftools.elf.sections import SymbolTableSection
 from tensorop import errors
 from tensorop.build import cache, gate, tool
 from tensorop.build.cache import BuildLog
-from tensorop.build.compile import LEAN, compile_source
+from tensorop.build.compile import DEFINED, LEAN, compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
@@ -57,7 +57,8 @@ def compile_member(
     arch_flags: replace the platform's, for code that must run before the CPU is known. Outcomes as compile_source.
     """
     c = platform.compiler
-    flags = ("-target", c.shared_target, *LEAN, *(c.arch_flags if arch_flags is None else arch_flags), *c.flags, *_PIC)
+    isa = c.arch_flags if arch_flags is None else arch_flags
+    flags = ("-target", c.shared_target, *LEAN, *isa, *c.flags, *DEFINED, *_PIC)
     built = compile_source(source, flags, work=work, timeout_s=120.0)
     return built if isinstance(built, Outcome) else Member(name, built)
 
