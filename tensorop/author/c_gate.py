@@ -21,6 +21,7 @@ from tree_sitter import Node
 from tensorop.author.addresses.interpreter import Interpreter
 from tensorop.author.addresses.knowledge import Callables, Names, Refusal
 from tensorop.author.gate import Guard, refused
+from tensorop.author.language import Reader
 from tensorop.model.primitive import Collective, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
@@ -254,17 +255,19 @@ class _Region:
             return
         # Configurations share many functions that differ only in the function's name.
         declarator = function.child_by_field_name("declarator")
-        given = declarator.child_by_field_name("parameters") if declarator is not None else None
-        text = self.source[(given or function).start_byte : function.end_byte]
+        names = declarator.child_by_field_name("parameters") if declarator is not None else None
+        text = self.source[(names or function).start_byte : function.end_byte]
         key = hashlib.sha256(text.encode()).digest(), self.first - body.start_byte
         if key in self.rules.proved:
             return
-        machine = Interpreter(self.rules.primitives, self.rules.callables, self.rules.names)
+        given = self.rules.primitives, self.rules.callables, self.rules.names
+        machine = Interpreter(*given)
         try:
+            Reader(*given).read(function, body, self.first, self.last)
             machine.run(function, body, self.first, self.last)
             self.rules.proved.add(key)
         except Refusal as refusal:
-            yield refusal.guard, f"{refusal.message}: {self._at(refusal.node or body)}"
+            yield refusal.guard, f"{machine.readable(refusal.message)}: {self._at(refusal.node or body)}"
 
     def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
         for name in sorted(mine):

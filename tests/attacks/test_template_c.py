@@ -53,35 +53,34 @@ def judged(body: str, primitives: Primitives = rvv) -> Outcome | str:
 HONEST = [
     "(void)n;\n",
     "/* don't worry: \"quotes\" and #marks in comments say nothing */\n// nor here's one\n",
-    "for (size_t i = 0; i < (n); i += lanes) { c[i] = (float)(a[i]) + 0x1p-3f; }\nreturn;\n",
+    "for (size_t i = 0; i < (n); i += lanes) { c[i] = (a[i]) + 0.f; }\n",
     "const vfloat32m1_t v = {{ load('a + 4', 'full') }};\n{{ store('c', fma('v', 'v', 'a[3]', 'full'), 'full') }};\n",
-    "const float *p = a + n; float s = 0; while (p-- != a) s += *p; c[0] = s;\n",
-    "float part[4] = {0, 1.5e+3f, .5f, 1}; float *q = part; q += 2; *q = a[0]; c[1] = part[2];\n",
-    "const char *bytes = (const char *)(a + n); (void)bytes;\n",
-    "switch (n) { case 1: c[0] = 0; break; default: c[0] = n > 2 ? a[1] : -a[0]; }\n",
-    "do { if (n > 9) break; --n; } while (n);\n",
-    "for (size_t i = 0; i < n; ++i) { if (i == 3) continue; c[i] = n & 1 ? a[i] : 0; }\n",
-    "size_t i = n; while (i--) c[i] = 1;\n",
-    "for (size_t i = n; i-- > 0;) c[i] = 1;\n",
-    "for (ptrdiff_t i = (ptrdiff_t)n - 1; i >= 0; --i) c[i] = 1;\n",
-    "const float *end = a + n; for (const float *p = a; p < end; ++p) c[0] += *p;\n",
-    "float part[8] = {0}; for (int i = 0; i < 8; ++i) part[i] += 1; c[0] = part[7];\n",
-    "size_t i = 0; do { c[i] = 0; i += 1; } while (i < n);\n",
+    "float s = 0; for (size_t i = n; i > 0; --i) s += a[i - 1]; c[0] = s;\n",
+    "float part[4] = {0, 0.f, 0, a[1]}; float *q = part; q += 2; *q = a[0]; c[1] = part[2];\n",
+    "if (n == 1) c[0] = 0; else { if (n > 2) c[0] = a[1]; else c[0] = 0 - a[0]; }\n",
+    "if (n <= 9) for (; n; --n) c[0] = 0;\n",
+    "for (size_t i = 0; i < n; ++i) { if (i != 3) { if (n % 2 == 1) c[i] = a[i]; else c[i] = 0; } }\n",
+    "size_t i = n; while (i > 0) { --i; c[i] = 0; }\n",
+    "for (size_t i = n; i > 0; --i) c[i - 1] = 0;\n",
+    "for (ptrdiff_t i = (ptrdiff_t)n - 1; i >= 0; --i) c[i] = 0;\n",
+    "const float *p = a; for (size_t i = 0; i < n; ++i, ++p) c[0] += *p;\n",
+    "float part[8] = {0}; for (int i = 0; i < 8; ++i) part[i] += a[0]; c[0] = part[7];\n",
+    "size_t i = 0; for (; i < n; i += 1) { c[i] = 0; }\n",
     "size_t left = n; const float *p = a; while (left >= 4) { c[0] += p[3]; p += 4; left -= 4; }\n"
     "if (left) c[0] += p[left - 1];\n",
     "for (size_t i = 0; i < n; i += lanes) {\n"
     "const size_t some = n - i < lanes ? n - i : lanes; for (size_t j = 0; j < some; ++j) c[i + j] = a[i + j]; }\n",
     "for (size_t i = 0; i < n; i += lanes) { size_t some = lanes; if (n - i < lanes) some = n - i;\n"
     "{{ store_tail('c + i', 'zero(full)', 'tail(some)') }}; }\n",
-    "for (size_t i = 0; i < n; ++i) { size_t j = 0; for (; j < i; ++j) c[j] = 0; c[j] = 1; }\n",
+    "for (size_t i = 0; i < n; ++i) { size_t j = 0; for (; j < i; ++j) c[j] = 0; c[j] = a[0]; }\n",
     "size_t i = 0; if (n >= 8) { c[7] = 0; i = 8; } for (; i < n; ++i) c[i] = 0;\n",
     "const float *p = a; for (size_t i = 0; i < n; ++i) { for (size_t j = 0; j < 2; ++j) c[i] += p[j]; p += 1; }\n",
-    "if (n / 4 > 0) c[n / 4 * 4 - 1] = 0; c[n % 4] = 1;\n",
+    "if (n / 4 > 0) c[n / 4 * 4 - 1] = 0; c[n % 4] = a[0];\n",
     "const float *const r0 = rows[0], *r1 = rows[1]; c[0] = r0[0] * r1[0];\n",
-    "unsigned long long x = (unsigned long long)n << 3, y = x ^ 0xffu; c[0] = (float)(y % 7 + sizeof(float));\n",
+    "unsigned long long x = (size_t)n << 3; (void)x;\n",
     "{{ prefetch('a + 64') }};\n{{ order('a') }};\n",
     "vfloat32m1_t load = {{ zero('full') }}, store = load; {{ store('c', 'store', 'full') }};\n",
-    "c[0] = 1; /* load( */ // zero((((\n",
+    "c[0] = 0; /* load( */ // zero((((\n",
 ]
 
 ATTACKS = [
@@ -236,17 +235,17 @@ IN_TILES = {
     # beyond an operand, by one, at either end
     "A before its first": ("columns", "c[0] = a[0 - 1];", Guard.BOUNDS),
     "A before its first, by a pointer": ("columns", "--a; c[0] = *a;", Guard.BOUNDS),
-    "a choice of a number below 0": ("columns", "const int i = k > 4 ? -5 : 0; c[i] = 0;", Guard.BOUNDS),
-    "a choice of -1 as a size": ("columns", "size_t i = k > 4 ? -1 : (size_t)0; c[i] = 0;", Guard.BOUNDS),
+    "a choice of a number below 0": ("columns", "const int i = k > 4 ? -5 : 0; c[i] = 0;", Guard.GRAMMAR),
+    "a choice of -1 as a size": ("columns", "size_t i = k > 4 ? -1 : (size_t)0; c[i] = 0;", Guard.GRAMMAR),
     "k is 1000, by a choice below 0": (
         "columns",
         "ptrdiff_t z = k > 2 ? (ptrdiff_t)k - 1000 : 0; if (z == 0) c[0] = 0;",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
     "a choice of a size below 0": (
         "columns",
         "const ptrdiff_t i = k > 4 ? (ptrdiff_t)0 - 5 : 0; c[0] = a[i];",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
     "A one step past": ("columns", "for (size_t p = 0; p <= k; ++p) c[0] += a[p * lda];", Guard.BOUNDS),
     "A one row past": ("columns", "c[0] = a[m];", Guard.BOUNDS),
@@ -294,18 +293,18 @@ IN_TILES = {
     "an operand that is there to be read: A": (
         "columns",
         "{{ element }} *q = ({{ element }} *)a; q[0] = 0;",
-        Guard.BOUNDS,
+        Guard.POINTERS,
     ),
-    "an operand that is there to be read: B": ("columns", "*({{ element }} *)b = 0;", Guard.BOUNDS),
+    "an operand that is there to be read: B": ("columns", "*({{ element }} *)b = 0;", Guard.POINTERS),
     # loops
     "a loop in the wrong direction": (
         "columns",
         "for (size_t p = k - 1; p < k; ++p) c[0] += a[(p + 1) * lda];",
         Guard.BOUNDS,
     ),
-    "a loop that goes up without end": ("columns", "for (; k; ++k) { c[0] += *a; a += lda; }", Guard.BOUNDS),
+    "a loop that goes up without end": ("columns", "for (; k; ++k) { c[0] += *a; a += lda; }", Guard.GRAMMAR),
     "a counter below 0": ("columns", "for (size_t p = k; p >= 0; --p) c[0] += a[p * lda];", Guard.BOUNDS),
-    "a counter that wraps": ("columns", "for (size_t p = 0; p + 1 != 0; p += 2) c[0] = 0;", Guard.CONDITIONS),
+    "a counter that wraps": ("columns", "for (size_t p = 0; p + 1 != 0; p += 2) c[0] = 0;", Guard.GRAMMAR),
     "a counter that is narrow": ("columns", "for (uint8_t p = 0; p < k; ++p) c[0] += a[p * lda];", Guard.CONDITIONS),
     "a step that the operands' numbers say": (
         "columns",
@@ -320,7 +319,7 @@ IN_TILES = {
     "a pointer moved behind a jump": (
         "columns",
         "{{ element }} *q = c; for (size_t i = 0; i < m; ++i) { c[0] = 0; continue; q += 1; } q -= m; *q = 0;",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
     "a bound of another loop": (
         "rows",
@@ -331,16 +330,16 @@ IN_TILES = {
     "a jump over a pointer's step": (
         "columns",
         "for (size_t p = 0; p < k; ++p) { if (p == 2) continue; c[0] += *a; a += lda; a += lda; }",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
     "a case that falls through": (
         "rows",
         "size_t p = 0; switch (m) { case 1: p = k; default: c[0] = a[p]; }",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
     "unsigned numbers below 0": ("rows", "c[0] = a[k - 2];", Guard.BOUNDS),
-    "a narrow sum": ("rows", "int p = (int)k; c[0] = a[p - 1];", Guard.BOUNDS),
-    "a product of counters": ("rows", "for (size_t p = 0; p < k; ++p) c[0] += a[p * p];", Guard.BOUNDS),
+    "a narrow sum": ("rows", "int p = (int)k; c[0] = a[p - 1];", Guard.GRAMMAR),
+    "a product of counters": ("rows", "for (size_t p = 0; p < k; ++p) c[0] += a[p * p];", Guard.GRAMMAR),
     # the stack, and addresses
     "the stack past a local array": ("columns", "{{ element }} x[4] = {0}; c[0] = x[4];", Guard.BOUNDS),
     "the stack before a local array": ("columns", "{{ element }} x[4] = {0}; *(x - 1) = alpha;", Guard.BOUNDS),
@@ -354,19 +353,19 @@ IN_TILES = {
         "{{ element }} x[2] = {0}; {{ store('x', zero('full'), 'full') }}; c[0] = x[1];",
         Guard.BOUNDS,
     ),
-    "an array of pointers": ("columns", "{{ element }} *x[2]; x[0] = c; x[1] = c; *x[1] = 0;", Guard.BOUNDS),
-    "an array of whole numbers": ("columns", "size_t x[2] = {0}; x[0] = 1; c[x[0]] = 0;", Guard.BOUNDS),
-    "an operand as whole numbers": ("columns", "const size_t *x = (const size_t *)a; c[x[0]] = 0;", Guard.BOUNDS),
-    "an operand as bytes": ("columns", "const char *x = (const char *)a; c[0] = x[1];", Guard.BOUNDS),
+    "an array of pointers": ("columns", "{{ element }} *x[2]; x[0] = c; x[1] = c; *x[1] = 0;", Guard.DATA),
+    "an array of whole numbers": ("columns", "size_t x[2] = {0}; x[0] = 0; c[x[0]] = 0;", Guard.DATA),
+    "an operand as whole numbers": ("columns", "const size_t *x = (const size_t *)a; c[x[0]] = 0;", Guard.POINTERS),
+    "an operand as bytes": ("columns", "const char *x = (const char *)a; c[0] = x[1];", Guard.POINTERS),
     "an operand as whole numbers, through void": (
         "columns",
         "const void *v = a; const size_t *x = v; c[x[0]] = 0;",
-        Guard.BOUNDS,
+        Guard.DATA,
     ),
-    "a local's address": ("columns", "size_t x = 0, *q = &x; *q = 1000; c[x] = 0;", Guard.BOUNDS),
-    "one of two operands": ("columns", "const {{ element }} *q = k > 2 ? a : c; c[0] = q[k];", Guard.BOUNDS),
-    "the distance of two operands": ("columns", "c[a - c] = 0;", Guard.BOUNDS),
-    "a pointer as a condition": ("columns", "if (a < c) c[0] = 0;", Guard.CONDITIONS),
+    "a local's address": ("columns", "size_t x = 0, *q = &x; *q = 1000; c[x] = 0;", Guard.POINTERS),
+    "one of two operands": ("columns", "const {{ element }} *q = k > 2 ? a : c; c[0] = q[k];", Guard.POINTERS),
+    "the distance of two operands": ("columns", "c[a - c] = 0;", Guard.POINTERS),
+    "a pointer as a condition": ("columns", "if (a < c) c[0] = 0;", Guard.POINTERS),
     # numbers of operands that choose
     "an index from an operand": ("columns", "c[(size_t)a[0]] = 0;", Guard.DATA),
     "an index from an operand, by a local": ("columns", "size_t i = a[0]; c[i] = 0;", Guard.DATA),
@@ -375,18 +374,18 @@ IN_TILES = {
     "a branch on an operand": ("columns", "if (a[0] > 2) c[0] = 0;", Guard.DATA),
     "a branch on two operands": ("columns", "if (a[0] == b[0]) c[0] = 0;", Guard.DATA),
     "a branch on what was computed": ("columns", "{{ element }} x = a[0] * b[0]; c[0] = x < 0 ? 0 : x;", Guard.DATA),
-    "a loop on an operand": ("columns", "while (c[0] != 0) c[0] = 0;", Guard.DATA),
-    "a switch on an operand": ("columns", "switch ((int)a[0]) { case 3: c[0] = 0; }", Guard.DATA),
+    "a loop on an operand": ("columns", "while (c[0] != 0) c[0] = 0;", Guard.GRAMMAR),
+    "a switch on an operand": ("columns", "switch ((int)a[0]) { case 3: c[0] = 0; }", Guard.GRAMMAR),
     "a truth of an operand": ("columns", "c[0] = !a[0];", Guard.DATA),
-    "a number of a truth": ("columns", "size_t i = a[0] == 1; c[i] = 0;", Guard.DATA),
+    "a number of a truth": ("columns", "size_t i = a[0] == 1; c[i] = 0;", Guard.GRAMMAR),
     "bits of an operand": ("columns", "size_t i = a[0]; i &= 1; c[0] = i;", Guard.DATA),
     # alpha and beta
     "alpha is 0.69": ("columns", "if (alpha == 0.69f) c[0] = 0;", Guard.CONDITIONS),
     "alpha is large": ("columns", "if (alpha > 1) c[0] = 0;", Guard.CONDITIONS),
     "alpha is no number": ("columns", "if (alpha != alpha) c[0] = 0;", Guard.CONDITIONS),
-    "beta is 2": ("columns", "c[0] = beta == 2 ? 0 : alpha;", Guard.CONDITIONS),
+    "beta is 2": ("columns", "c[0] = beta == 2 ? 0 : alpha;", Guard.DATA),
     "beta and alpha": ("columns", "if (beta == alpha) c[0] = 0;", Guard.CONDITIONS),
-    "a number made of beta": ("columns", "if ((beta == 0) + k > 3) c[0] = 0;", Guard.CONDITIONS),
+    "a number made of beta": ("columns", "if ((beta == 0) + k > 3) c[0] = 0;", Guard.GRAMMAR),
     "alpha, computed with": ("columns", "if (alpha - 1 == 0) c[0] = 0;", Guard.DATA),
     # sizes
     "k is 79": ("columns", "if (k == 79) c[0] = 0;", Guard.CONDITIONS),
@@ -397,33 +396,33 @@ IN_TILES = {
     "k is large, by a quotient": ("columns", "if (k / 60 > 40) c[0] = 0;", Guard.CONDITIONS),
     "k is large, by two quotients": ("columns", "if (k / 60 / 40) c[0] = 0;", Guard.CONDITIONS),
     "k is large, by a shift": ("columns", "if (k >> 11) c[0] = 0;", Guard.CONDITIONS),
-    "k is large, by bits": ("columns", "if (k & 2048) c[0] = 0;", Guard.CONDITIONS),
+    "k is large, by bits": ("columns", "if (k & 2048) c[0] = 0;", Guard.GRAMMAR),
     "k is large, by a loop": (
         "columns",
         "size_t x = 0; for (size_t i = 0; i < 60; ++i) x += 40; if (k > x) c[0] = 0;",
         Guard.CONDITIONS,
     ),
     "k is large, by vectors": ("columns", "if (k > 600 * lanes) c[0] = 0;", Guard.CONDITIONS),
-    "k is large, by a choice": ("columns", "size_t x = k > 2 ? 2400 : 0; if (k > x) c[0] = 0;", Guard.CONDITIONS),
-    "k is large, as a number": ("columns", "c[0] = k > 2400;", Guard.CONDITIONS),
+    "k is large, by a choice": ("columns", "size_t x = k > 2 ? 2400 : 0; if (k > x) c[0] = 0;", Guard.GRAMMAR),
+    "k is large, as a number": ("columns", "c[0] = k > 2400;", Guard.DATA),
     "k is large, in a loop's condition": ("columns", "for (size_t p = 2400; p < k; ++p) c[0] = 0;", Guard.CONDITIONS),
     "a remainder of k": ("columns", "if (k % 4096 == 79) c[0] = 0;", Guard.CONDITIONS),
     "ldc is large": ("columns", "if (ldc > 5000) c[0] = 0;", Guard.CONDITIONS),
     "ldc is 48": ("columns", "if (ldc == 48) c[0] = 0;", Guard.CONDITIONS),
     "ldc is larger than lda": ("columns", "if (ldc > lda) c[0] = 0;", Guard.CONDITIONS),
-    "a switch on k": ("columns", "switch (k) { case 79: c[0] = 0; }", Guard.CONDITIONS),
+    "a switch on k": ("columns", "switch (k) { case 79: c[0] = 0; }", Guard.GRAMMAR),
     # locals
     "a local that was never written": ("columns", "{{ element }} x; c[0] = x;", Guard.LOCALS),
-    "a local that one branch writes": ("columns", "{{ element }} x; if (k > 2) x = 1; c[0] = x;", Guard.LOCALS),
+    "a local that one branch writes": ("columns", "{{ element }} x; if (k > 2) x = 0; c[0] = x;", Guard.LOCALS),
     "a local that a loop may write": (
         "columns",
-        "{{ element }} x; for (size_t p = 1; p < k; ++p) x = 1; c[0] = x;",
+        "{{ element }} x; for (size_t p = 1; p < k; ++p) x = 0; c[0] = x;",
         Guard.LOCALS,
     ),
     "a local that a case may write": (
         "columns",
         "{{ element }} x; switch (k) { case 1: x = 1; } c[0] = x;",
-        Guard.LOCALS,
+        Guard.GRAMMAR,
     ),
     "a sum that begins as it was": (
         "columns",
@@ -432,68 +431,68 @@ IN_TILES = {
     ),
     "a counter that was never written": ("columns", "size_t i; if (i) c[0] = 0;", Guard.LOCALS),
     "an array that was never written": ("columns", "{{ element }} x[4]; c[0] = x[2];", Guard.LOCALS),
-    "an array of which a part was written": ("columns", "{{ element }} x[4]; x[0] = 1; c[0] = x[2];", Guard.LOCALS),
-    "a local that hides another": ("columns", "{{ element }} x = 1; { {{ element }} x; c[0] = x; }", Guard.LOCALS),
+    "an array of which a part was written": ("columns", "{{ element }} x[4]; x[0] = 0; c[0] = x[2];", Guard.LOCALS),
+    "a local that hides another": ("columns", "{{ element }} x = 0; { {{ element }} x; c[0] = x; }", Guard.LOCALS),
     # in what order
     "a change in the second half of a condition": (
         "rows",
         "size_t p = 0; if (k > 2 && (p = p + k) > 1) c[0] = 0; c[0] = a[p];",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
-    "a change in a choice": ("rows", "size_t p = 0; c[0] = k > 2 ? (p = k, alpha) : alpha; c[0] = a[p];", Guard.BOUNDS),
-    "two changes of a name": ("rows", "size_t p = 0; c[p++] = a[p++];", Guard.BOUNDS),
-    "a change beside a use": ("rows", "size_t p = k; c[p] = (p = 0);", Guard.BOUNDS),
-    "a change that happens twice": ("rows", "size_t p = 0; c[p++] += 1;", Guard.BOUNDS),
+    "a change in a choice": ("rows", "size_t p = 0; c[0] = k > 2 ? (p = k, alpha) : alpha; c[0] = a[p];", Guard.DATA),
+    "two changes of a name": ("rows", "size_t p = 0; c[p++] = a[p++];", Guard.GRAMMAR),
+    "a change beside a use": ("rows", "size_t p = k; c[p] = (p = 0);", Guard.DATA),
+    "a change that happens twice": ("rows", "size_t p = 0; c[p++] += 1;", Guard.GRAMMAR),
     "a change in a primitive's argument": (
         "columns",
         "for (; k; --k) { {{ store_tail('c', load_tail('a++', vl(0)), vl(0)) }}; }",
-        Guard.BOUNDS,
+        Guard.POINTERS,
     ),
-    "a truth that is more than 1": ("rows", "bool p = m; c[0] = a[k - 1 - p + 1];", Guard.BOUNDS),
+    "a truth that is more than 1": ("rows", "bool p = m; c[0] = a[k - 1 - p + 1];", Guard.GRAMMAR),
     "a quotient of another turn": (
         "rows",
         "for (size_t p = 0; p < (k - p) / 2; ++p) c[0] += a[p + k / 2 + 1];",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
-    "the end of a loop that is none": ("rows", "break;", Guard.SYNTAX),
-    "a case within a loop": ("rows", "switch (m) { case 1: for (;;) { case 2: c[0] = a[k]; break; } }", Guard.BOUNDS),
-    "a lane of a vector": ("columns", "{{ vector }} v = {{ zero('full') }}; c[0] = v[9];", Guard.BOUNDS),
+    "the end of a loop that is none": ("rows", "break;", Guard.GRAMMAR),
+    "a case within a loop": ("rows", "switch (m) { case 1: for (;;) { case 2: c[0] = a[k]; break; } }", Guard.GRAMMAR),
+    "a lane of a vector": ("columns", "{{ vector }} v = {{ zero('full') }}; c[0] = v[9];", Guard.POINTERS),
     # what C computes, and in which type
-    "nothing times a write": ("columns", "c[0] = 0 * (c[1000000] = 1);", Guard.BOUNDS),
+    "nothing times a write": ("columns", "c[0] = 0 * (c[1000000] = 1);", Guard.DATA),
     "nothing times a read": ("columns", "c[0] = 0 * a[1000000];", Guard.BOUNDS),
     "nothing times an operand": ("columns", "size_t i = 0 * a[0]; c[i] = 0;", Guard.DATA),
     "nothing times a size": ("columns", "if (0 * k - 1 > 5) c[1000000] = 0;", Guard.CONDITIONS),
-    "nothing that has a suffix": ("columns", "if (-1 + 0ul > 5) c[1000000] = 0;", Guard.CONDITIONS),
-    "a number with a suffix": ("rows", "c[0] = a[k + (0u - 1)];", Guard.BOUNDS),
-    "a number that its base makes unsigned": ("columns", "c[(0xffffffff + 2) - 0x100000001] = 0;", Guard.BOUNDS),
-    "what a narrow counter becomes": ("columns", "uint8_t i = 255; size_t j = ++i; c[j - 256] = 0;", Guard.BOUNDS),
-    "a count that an element held": ("rows", "size_t j = (c[0] = k); c[0] = a[j - 1];", Guard.DATA),
-    "a choice of two below 0": ("columns", "ptrdiff_t z = k > 2 ? -1 : -5; c[z * 1000] = 0;", Guard.BOUNDS),
-    "a distance that wraps": ("columns", "ptrdiff_t d = (a + lda * lda) - a; c[d - lda * lda] = 0;", Guard.BOUNDS),
+    "nothing that has a suffix": ("columns", "if (-1 + 0ul > 5) c[1000000] = 0;", Guard.GRAMMAR),
+    "a number with a suffix": ("rows", "c[0] = a[k + (0u - 1)];", Guard.GRAMMAR),
+    "a number that its base makes unsigned": ("columns", "c[(0xffffffff + 2) - 0x100000001] = 0;", Guard.GRAMMAR),
+    "what a narrow counter becomes": ("columns", "uint8_t i = 255; size_t j = ++i; c[j - 256] = 0;", Guard.GRAMMAR),
+    "a count that an element held": ("rows", "size_t j = (c[0] = k); c[0] = a[j - 1];", Guard.GRAMMAR),
+    "a choice of two below 0": ("columns", "ptrdiff_t z = k > 2 ? -1 : -5; c[z * 1000] = 0;", Guard.GRAMMAR),
+    "a distance that wraps": ("columns", "ptrdiff_t d = (a + lda * lda) - a; c[d - lda * lda] = 0;", Guard.POINTERS),
     "a divisor that wraps": ("columns", "if (m > 1) c[1 / (lda * lda + 1)] = 0;", Guard.BOUNDS),
     # how far a pointer moves
     "steps of a wider number": (
         "rows",
         "const int64_t *x = (const int64_t *)a; c[0] = *(const {{ compute }} *)(x + (k - 1));",
-        Guard.BOUNDS,
+        Guard.POINTERS,
     ),
     "steps of a vector": (
         "columns",
         "{{ element }} *q = ({{ element }} *)(({{ vector }} *)c + (m - 1)); *q = 0;",
-        Guard.BOUNDS,
+        Guard.POINTERS,
     ),
     # loops that go on where two are equal
-    "a loop while equal": ("rows", "size_t p = 1; for (; p == k; ++p) c[0] = 0; c[0] = a[p];", Guard.BOUNDS),
-    "a loop while not unequal": ("rows", "size_t p = 1; for (; !(p != k); ++p) c[0] = 0; c[0] = a[p];", Guard.BOUNDS),
+    "a loop while equal": ("rows", "size_t p = 1; for (; p == k; ++p) c[0] = 0; c[0] = a[p];", Guard.GRAMMAR),
+    "a loop while not unequal": ("rows", "size_t p = 1; for (; !(p != k); ++p) c[0] = 0; c[0] = a[p];", Guard.GRAMMAR),
     "a loop while either is unequal": (
         "rows",
         "if (k > 1) for (size_t p = 0, q = 0; q != 1 || p != k; ++p, ++q) c[0] = a[p];",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
     "a loop to the end and beyond, by pointers": (
         "rows",
         "const {{ compute }} *e = a + k; for (const {{ compute }} *p = a; p <= e; ++p) c[0] = 0; c[k * 1000] = 0;",
-        Guard.BOUNDS,
+        Guard.POINTERS,
     ),
     # lanes of a vector that nothing wrote
     "lanes past a tail": (
@@ -515,7 +514,7 @@ IN_TILES = {
         "columns",
         "const {{ vector }} w = {{ load_tail('c', 'tail(0)') }}, v = k > 2 ? {{ zero('full') }} : w;"
         " c[0] = {{ sum('v') }};",
-        Guard.LOCALS,
+        Guard.DATA,
     ),
     "lanes past a tail, by an operator": (
         "columns",
@@ -529,32 +528,32 @@ IN_TILES = {
         Guard.LOCALS,
     ),
     # which name, and for how long
-    "a pointer made of itself": ("columns", "{ {{ element }} *c = c; *c = 0; }", Guard.LOCALS),
-    "a counter made of itself": ("columns", "size_t i = 0; { size_t i = i; c[i] = 0; }", Guard.LOCALS),
+    "a pointer made of itself": ("columns", "{ {{ element }} *c = c; *c = 0; }", Guard.NAMES),
+    "a counter made of itself": ("columns", "size_t i = 0; { size_t i = i; c[i] = 0; }", Guard.NAMES),
     "an element made of itself": (
         "columns",
-        "{{ element }} s = 1; { {{ element }} s = s; c[0] = s; }",
+        "{{ element }} s = 0; { {{ element }} s = s; c[0] = s; }",
         Guard.LOCALS,
     ),
     "a local that cases jump past": (
         "columns",
         "size_t x = 0; switch (m) { case 7: ; size_t x = 0; case 1: c[x] = 0; }",
-        Guard.LOCALS,
+        Guard.GRAMMAR,
     ),
     "an array that is gone": (
         "columns",
-        "{{ element }} *q = c; { {{ element }} x[4] = {0}; q = x; } *q = 1;",
+        "{{ element }} *q = c; { {{ element }} x[4] = {0}; q = x; } *q = 0;",
         Guard.LOCALS,
     ),
     "an array that another hid": (
         "columns",
         "{{ element }} x[4]; { {{ element }} x[4] = {0}; x[0] = 1; } c[0] = x[0];",
-        Guard.LOCALS,
+        Guard.NAMES,
     ),
     "an array that another hides": (
         "columns",
         "{{ element }} x[4], *q = x; { {{ element }} x[4] = {0}; x[0] = 1; c[0] = q[0]; }",
-        Guard.LOCALS,
+        Guard.NAMES,
     ),
     "a name of another block": ("columns", "{ size_t i = 0; c[i] = 0; } i = 1;", Guard.NAMES),
     "a size in octal": ("columns", "{{ element }} x[0500] = {0}; x[499] = 1;", Guard.STORAGE),
@@ -572,12 +571,12 @@ IN_TILES = {
     "k is 1024, by a loop that two conditions end": (
         "columns",
         "size_t x = 0; for (size_t i = 0; i < 64 && k; ++i) x += 16; if (k == x) c[0] = 0;",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
     "k is 1024, by a pointer": (
         "rows",
         "const {{ compute }} *p = a; for (size_t i = 0; i < 64 && k; ++i) p += 16; if (p == a + k) c[0] = 0;",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
     "k is 1055, by a turn": (
         "columns",
@@ -593,13 +592,13 @@ IN_TILES = {
         "columns",
         "size_t x = k > 2 ? 64 : 0, y = k > 2 ? x + 64 : 0, z = k > 2 ? y + 64 : 0, w = k > 2 ? z + 64 : 0;"
         " if (k == w) c[0] = 0;",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
     "k is 255, by a sum of choices": (
         "columns",
         "size_t x = k > 2 ? 64 : 0, y = k > 2 ? 64 : 1, z = k > 2 ? 64 : 2, w = k > 2 ? 63 : 4;"
         " if (k == x + y + z + w) c[0] = 0;",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
     "k by three remainders": (
         "columns",
@@ -631,27 +630,26 @@ IN_TILES = {
 
 # What an honest newcomer writes in such a tile.
 HONEST_TILES = {
-    "k counted down": ("columns", "while (k--) { c[0] += *a * *b; a += lda; b += rsb; }"),
+    "k counted down": ("columns", "while (k > 0) { c[0] += *a * *b; a += lda; b += rsb; --k; }"),
     "signed counters": ("columns", "for (ptrdiff_t p = 0; p < (ptrdiff_t)k; ++p) { c[0] += *a; a += lda; }"),
     "every other one": ("rows", "size_t u = 1; for (; u < 8; u += 2) c[0] = 0; c[0] = a[k - 1];"),
-    "from the end": ("columns", "for (size_t p = k; p-- > 0;) c[0] += a[p * lda];"),
+    "from the end": ("columns", "for (size_t p = k; p > 0; --p) c[0] += a[(p - 1) * lda];"),
     "indices of their own": (
         "columns",
         "size_t x = 0, y = 0; for (size_t p = 0; p < k; ++p) { c[0] += a[x] * b[y]; x += lda; y += rsb; }",
     ),
     "pointers": (
         "rows",
-        "const {{ compute }} *p = a, *q = b, *end = a + k; for (; p + 4 <= end; p += 4, q += 4) c[0] += p[3] * q[3];"
-        " for (; p < end; ++p, ++q) c[0] += *p * *q;",
+        "const {{ compute }} *p = a, *q = b; size_t i = 0; for (; i + 4 <= k; i += 4, p += 4, q += 4)"
+        " c[0] += p[3] * q[3]; for (; i < k; ++i, ++p, ++q) c[0] += *p * *q;",
     ),
     "pointers, by what is left": (
         "rows",
-        "const {{ compute }} *p = a, *end = a + k; for (; end - p >= 4; p += 4) c[0] += p[3];"
-        " for (; p != end; ++p) c[0] += *p;",
+        "const {{ compute }} *p = a; for (; k >= 4; k -= 4, p += 4) c[0] += p[3]; for (; k; --k, ++p) c[0] += *p;",
     ),
     "pointers, by rows": (
         "columns",
-        "const {{ compute }} *end = a + k * lda; for (const {{ compute }} *p = a; p < end; p += lda) c[0] += *p;",
+        "const {{ compute }} *p = a; for (size_t i = 0; i < k; ++i) { c[0] += *p; p += lda; }",
     ),
     "unrolled, by a quotient": (
         "columns",
@@ -663,10 +661,9 @@ HONEST_TILES = {
         "const size_t most = k - k % 4; size_t p = 0; for (; p < most; p += 4) c[0] += a[(p + 3) * lda];"
         " for (; p < k; ++p) c[0] += a[p * lda];",
     ),
-    "unrolled, the rest by cases": (
+    "unrolled, the rest one by one": (
         "columns",
-        "for (; k >= 4; k -= 4) { c[0] += a[3 * lda]; a += 4 * lda; }"
-        " switch (k) { case 3: { c[0] += *a; a += lda; } case 2: { c[0] += *a; a += lda; } case 1: c[0] += *a; }",
+        "for (; k >= 4; k -= 4) { c[0] += a[3 * lda]; a += 4 * lda; } for (; k; --k) { c[0] += *a; a += lda; }",
     ),
     "tiles of k, by a height": (
         "columns",
@@ -695,7 +692,7 @@ HONEST_TILES = {
     ),
     "vectors by pointers": (
         "stream",
-        "const {{ compute }} *p = a; {{ element }} *q = c; for (; p + lanes <= a + m; p += lanes, q += lanes)"
+        "const {{ compute }} *p = a; {{ element }} *q = c; for (; m >= lanes; m -= lanes, p += lanes, q += lanes)"
         " {{ store('q', load_unpacked('p', 'full'), 'full') }};",
     ),
 }
@@ -774,7 +771,8 @@ def test_what_is_deep_or_long_is_refused_in_no_time(what: str) -> None:
 
 def test_rows_of_comments_are_read_once() -> None:
     began = time.process_time()
-    source = judged("float fma = 0; fma " + "/*x*/" * 1000 + " = 1; c[0] = {{ fma('a[0]', 'fma', '2', 'full') }};\n")
+    text = "float fma = 0; fma " + "/*x*/" * 1000
+    source = judged(text + " = a[1]; c[0] = {{ fma('a[0]', 'fma', 'a[2]', 'full') }};\n")
     assert isinstance(source, str), source.message
     assert time.process_time() - began < 5
 
@@ -850,8 +848,8 @@ NOT_ON_DEVICE = {
         "if (row0 + thread < n) c[(row0 + thread) * ldc] = tiles[0];",
         Guard.BOUNDS,
     ),
-    "A is written": ("*(Element *)a = value(b[0]);", Guard.BOUNDS),
-    "A as another type": ("const float *x = (const float *)a; sums[0] = x[0];", Guard.BOUNDS),
+    "A is written": ("*(Element *)a = value(b[0]);", Guard.POINTERS),
+    "A as another type": ("const float *x = (const float *)a; sums[0] = x[0];", Guard.POINTERS),
     "A with B's stride": ("c[0] = a[(m - 1) * ldb];", Guard.BOUNDS),
     "shared memory one past": ("tiles[2048] = tiles[0];", Guard.BOUNDS),
     "shared memory by threads": ("tiles[33 * thread] = tiles[0];", Guard.BOUNDS),
@@ -872,11 +870,11 @@ NOT_ON_DEVICE = {
     "a copy to what is no shared memory": ("if (n > 7) word_copy(c, a, 0);", Guard.BOUNDS),
     "a copy from what is shared memory": ("word_copy(tiles, tiles, 8);", Guard.BOUNDS),
     "a copy from a local": ("Element x[8] = {0}; word_copy(tiles, x, 8);", Guard.BOUNDS),
-    "a tile with rows that nothing is known of": ("TileA x; tile_a(x, tiles, (int)lda);", Guard.BOUNDS),
+    "a tile with rows that nothing is known of": ("TileA x; tile_a(x, tiles, (int)lda);", Guard.GRAMMAR),
     "a tile with rows of a size": ("TileA x; tile_a(x, tiles, k < 32 ? k : 32);", Guard.BOUNDS),
     "a count that nothing is known of": (
         "if (floats_aligned(sums, (int)lda)) c[0] = tiles[0];",
-        Guard.BOUNDS,
+        Guard.GRAMMAR,
     ),
     "a tile with rows that are no words": ("TileA x; tile_a(x, tiles, 12);", Guard.BOUNDS),
     "sums past shared memory": ("SumTile s; sum_clear(s); sum_spread(sums + 1024 - 255, s, 16);", Guard.BOUNDS),
@@ -903,7 +901,7 @@ NOT_ON_DEVICE = {
     "a size by a choice": ("const int x = thread < 3 ? 1000 : 0; if (k == x) c[0] = tiles[0];", Guard.CONDITIONS),
     "a size by how long a loop goes on": (
         "int r = 0; for (int i = 0; i < 1000; ++i) { if (i >= k) { r = 1; break; } } if (r) c[0] = tiles[0];",
-        Guard.CONDITIONS,
+        Guard.GRAMMAR,
     ),
     "C past a choice of pairs": ("pair_put(c + row0 * ldc + col0, 0, 0, col0 < n, pairs);", Guard.BOUNDS),
     "an address that is chosen, past": (
@@ -912,17 +910,17 @@ NOT_ON_DEVICE = {
     ),
     "a size by turns": ("for (int i = 0; i < k; ++i) if (k == 100 * i) c[0] = tiles[0];", Guard.CONDITIONS),
     "a stride": ("if (lda > m) c[0] = tiles[0];", Guard.CONDITIONS),
-    "an address": ("if (a == b) c[0] = tiles[0];", Guard.CONDITIONS),
+    "an address": ("if (a == b) c[0] = tiles[0];", Guard.POINTERS),
     "an address by its bits": ("if (floats_aligned(sums, 1024)) c[0] = tiles[0];", Guard.BOUNDS),
     "addresses that were chosen": (
         "const Element *p = thread > 3 ? a + k : a; if (p == a) c[0] = tiles[0];",
-        Guard.CONDITIONS,
+        Guard.POINTERS,
     ),
     "how far apart addresses are that were chosen": (
         "const Element *p = thread > 3 ? tiles + 1000 : tiles; if (p - tiles == k) c[0] = tiles[0];",
-        Guard.CONDITIONS,
+        Guard.POINTERS,
     ),
-    "a number that was cut off as a count": ("elements_copy(tiles, a, (int)lda);", Guard.BOUNDS),
+    "a number that was cut off as a count": ("elements_copy(tiles, a, (int)lda);", Guard.GRAMMAR),
     "what a test said of a number before it changed": (
         "int i = row0 + thread; const bool in = i < m; i += 1; if (in) c[i * ldc] = tiles[0];",
         Guard.BOUNDS,
@@ -960,7 +958,7 @@ NOT_ON_DEVICE = {
         Guard.CONDITIONS,
     ),
     "a choice of -1 as a size": ("tiles[k > 4 ? -1 : (size_t)0] = tiles[0];", Guard.BOUNDS),
-    "a number with a suffix": ("tiles[2047 + (0u - 1)] = tiles[0];", Guard.BOUNDS),
+    "a number with a suffix": ("tiles[2047 + (0u - 1)] = tiles[0];", Guard.GRAMMAR),
     "a local made of itself": ("float s = 1; { float s = s; sums[0] = s; }", Guard.LOCALS),
     "an array that is gone": (
         "float y[4] = {0}; float *q = y; { float x[4] = {0}; q = x; } *q = 1;",
@@ -982,7 +980,7 @@ NOT_ON_DEVICE = {
     "a template's call that is a comparison": ("int x = copies_wait < 0 > (1);", Guard.NAMES),
     "a cast of C++": ("const float *x = reinterpret_cast<const float *>(m);", Guard.SYNTAX),
     "a pointer made of a number": ("const float *x = (const float *)lda; sums[0] = *x;", Guard.POINTERS),
-    "a member": ("SumTile s; sum_clear(s); sums[0] = s.x[300];", Guard.BOUNDS),
+    "a member": ("SumTile s; sum_clear(s); sums[0] = s.x[300];", Guard.POINTERS),
     "a member by an address": ("sums[0] = a->x;", Guard.GRAMMAR),
     "the thread's number as the device has it": ("tiles[threadIdx.x] = tiles[0];", Guard.NAMES),
     "an intrinsic": ("__nanosleep(100);", Guard.CALLS),
@@ -1017,8 +1015,8 @@ def test_what_leaves_its_operands_on_a_device_is_refused(what: str) -> None:
     [
         ("cluster_rank();", Guard.CALLS),
         ("shared_address(tiles);", Guard.CALLS),
-        ("shared_float_store(4 * thread, 1);", Guard.BOUNDS),
-        ("barrier_init(0, 1);", Guard.BOUNDS),
+        ("shared_float_store(4 * thread, 1);", Guard.POINTERS),
+        ("barrier_init(0, 1);", Guard.POINTERS),
         ("shared_word(tiles);", Guard.BOUNDS),
     ],
 )
@@ -1094,8 +1092,9 @@ MAPS_TEXT = """
                     barrier_expect(full + 8 * stage, 16384);
                     tile_load(ring + stage * 16384, map_a, full + 8 * stage, k * 64, row, z, keep_a);
                     tile_load_shared(ring + stage * 16384 + 8192, map_b, full + 8 * stage, k * 64, col, z, mask);
-                    if (++stage == 4)
-                        stage = 0, phase ^= 1;
+                    ++stage;
+                    if (stage == 4)
+                        stage = 0, phase = flipped(phase, 1);
                 }
             }
         }
@@ -1115,17 +1114,18 @@ MAPS_TEXT = """
                 wgmma_wait(0);
                 if (thread % 128 < 2)
                     barrier_arrive_at(empty + 8 * stage, thread % 128);
-                if (++stage == 4)
-                    stage = 0, phase ^= 1;
+                ++stage;
+                if (stage == 4)
+                    stage = 0, phase = flipped(phase, 1);
             }
             const int row = tile_row(launch, tile, rank_m), col = tile_col(launch, tile, 0);
             const int z = tile_batch(launch, tile);
             const int lane = thread % 128, its_row = lane / 32 * 16 + lane % 16;
             const Shared to = pieces + buffer * 8192;
-            buffer ^= 1;
+            buffer = flipped(buffer, 1);
             for (int g = 0; g < 4; ++g) {
                 const float *const s = sum + 8 * g;
-                const int swizzled = (2 * g + lane % 32 / 16) ^ (its_row % 8);
+                const int swizzled = chunk_swizzled(2 * g + lane % 32 / 16, its_row % 8);
                 matrix_store(to + its_row * 128 + swizzled * 16, pair_packed(s[0], s[1]), pair_packed(s[2], s[3]),
                              pair_packed(s[4], s[5]), pair_packed(s[6], s[7]));
             }
@@ -1148,8 +1148,8 @@ def with_maps(text: str, **more: int | str) -> Outcome | str:
 
 
 MAPS = {  # what is put in which place
-    "a stage past the last": ("if (++stage == 4)", "if (++stage == 5)", Guard.BOUNDS),
-    "a stage that is never 0 again": ("stage = 0, phase ^= 1;", "phase ^= 1;", Guard.BOUNDS),
+    "a stage past the last": ("if (stage == 4)", "if (stage == 5)", Guard.BOUNDS),
+    "a stage that is never 0 again": ("stage = 0, phase = flipped", "phase = flipped", Guard.BOUNDS),
     "a stage before the first": ("int stage = 0, phase = 1;", "int stage = -1, phase = 1;", Guard.BOUNDS),
     "a tile of a stage past its end": (
         "ring + stage * 16384 + 8192, map_b",
@@ -1196,7 +1196,7 @@ MAPS = {  # what is put in which place
     "a descriptor made of a number": (
         "const TileOfA a = tile_of_a(ring + stage * 16384);",
         "const TileOfA a = keep_a;",
-        Guard.BOUNDS,
+        Guard.POINTERS,
     ),
     "a descriptor of the other operand": ("wgmma(sum, a, 0, b,", "wgmma(sum, b, 0, b,", Guard.BOUNDS),
     "rows of A past the tile": ("wgmma(sum, a, 0,", "wgmma(sum, a, 8,", Guard.BOUNDS),
@@ -1204,7 +1204,7 @@ MAPS = {  # what is put in which place
     "sums past their array": ("wgmma(sum, a,", "wgmma(sum + 1, a,", Guard.BOUNDS),
     "sums that nothing set": ("float sum[32] = {0};", "float sum[32];", Guard.LOCALS),
     "a matrix past the pieces": ("its_row * 128 + swizzled", "its_row * 256 + swizzled", Guard.BOUNDS),
-    "a matrix by bits that reach further": ("^ (its_row % 8)", "^ its_row", Guard.BOUNDS),
+    "a matrix by bits that reach further": ("its_row % 8)", "its_row)", Guard.BOUNDS),
     "a matrix at no word": ("swizzled * 16", "swizzled * 8", Guard.BOUNDS),
     "a piece that begins too late": ("tile_store(map_c, to,", "tile_store(map_c, to + 8192,", Guard.BOUNDS),
     "a store by A's map": ("tile_store(map_c, to,", "tile_store(map_a, ring,", Guard.BOUNDS),
@@ -1216,17 +1216,17 @@ MAPS = {  # what is put in which place
     "a word past the pieces": ("shared_written();", "shared_word(pieces + 64 * thread + 64);", Guard.BOUNDS),
     "a word across the ring's end": ("shared_written();", "shared_word(ring + 65528);", Guard.BOUNDS),
     "a float to a barrier": ("shared_written();", "shared_float_store(full, 1);", Guard.BOUNDS),
-    "an address made of a number": ("shared_written();", "const Shared x = 4096;", Guard.BOUNDS),
-    "an address made of a cast": ("shared_written();", "shared_word((Shared)thread);", Guard.BOUNDS),
-    "an address with its bits cut": ("shared_written();", "shared_word(ring & 1023);", Guard.BOUNDS),
-    "an address that is multiplied": ("shared_written();", "shared_word(ring * 2);", Guard.BOUNDS),
-    "two addresses added": ("shared_written();", "shared_word(ring + pieces);", Guard.BOUNDS),
-    "an address as a number": ("shared_written();", "const uint64_t x = ring;", Guard.BOUNDS),
-    "how far two addresses are apart": ("shared_written();", "const int x = pieces - pieces;", Guard.BOUNDS),
+    "an address made of a number": ("shared_written();", "const Shared x = 4096;", Guard.POINTERS),
+    "an address made of a cast": ("shared_written();", "shared_word((Shared)thread);", Guard.POINTERS),
+    "an address with its bits cut": ("shared_written();", "shared_word(ring & 1023);", Guard.POINTERS),
+    "an address that is multiplied": ("shared_written();", "shared_word(ring * 2);", Guard.POINTERS),
+    "two addresses added": ("shared_written();", "shared_word(ring + pieces);", Guard.POINTERS),
+    "an address as a number": ("shared_written();", "const uint64_t x = ring;", Guard.POINTERS),
+    "how far two addresses are apart": ("shared_written();", "const int x = pieces - pieces;", Guard.POINTERS),
     "an address that is followed": ("shared_written();", "sum[0] = *ring;", Guard.BOUNDS),
     "an address as a pointer": ("shared_written();", "const float *x = (const float *)ring;", Guard.POINTERS),
-    "addresses compared": ("shared_written();", "if (to == pieces) named_barrier(2, 128);", Guard.CONDITIONS),
-    "an address chosen by what was loaded": ("shared_written();", "shared_word(ring + 16 * c[0]);", Guard.BOUNDS),
+    "addresses compared": ("shared_written();", "if (to == pieces) named_barrier(2, 128);", Guard.POINTERS),
+    "an address chosen by what was loaded": ("shared_written();", "shared_word(ring + 16 * c[0]);", Guard.DATA),
     "a map of its own": ("shared_written();", "CUtensorMap x[1];", Guard.TYPES),
     "the launch, past": ("shared_written();", "tile_batch(launch + 1, tile);", Guard.BOUNDS),
     "a tile of no number": ("shared_written();", "tile_batch(launch, clusters);", Guard.BOUNDS),
@@ -1248,16 +1248,16 @@ MAPS = {  # what is put in which place
     "a size by states": (
         "shared_written();",
         "int x = 0, y = 0; for (int k = k_begin; k < k_end; ++k) {\n"
-        "if (++x == 61) x = 0;\nif (++y == 59) y = 0;\n}\nif (x == 7 && y == 3) sum[0] = 0;",
+        "++x; if (x == 61) x = 0;\n++y; if (y == 59) y = 0;\n}\nif (x == 7 && y == 3) sum[0] = 0;",
         Guard.CONDITIONS,
     ),
     "a size by states that were halved": (
         "shared_written();",
         "int x = 0, y = 0; for (int k = k_begin; k < k_end; ++k) {\n"
-        "if (++x == 61) x = 0;\nif (++y == 59) y = 0;\n}\nif (x / 2 == 7 && y / 2 == 3) sum[0] = 0;",
+        "++x; if (x == 61) x = 0;\n++y; if (y == 59) y = 0;\n}\nif (x / 2 == 7 && y / 2 == 3) sum[0] = 0;",
         Guard.CONDITIONS,
     ),
-    "a size by mixed bits": ("shared_written();", "if ((k_end % 8 ^ 5) == 4) shared_written();", Guard.CONDITIONS),
+    "a size by mixed bits": ("shared_written();", "if (flipped(k_end % 2, 1)) shared_written();", Guard.CONDITIONS),
     "a lambda": ("shared_written();", "auto f = [&](int i) { return i; };", Guard.SYNTAX),
     "assembly": ("shared_written();", "asm volatile(x);", Guard.SYNTAX),
     "the device's own number": ("shared_written();", "sum[0] = threadIdx.x;", Guard.NAMES),

@@ -61,15 +61,15 @@ def test_each_guard_of_a_body_has_a_rule_and_each_limit_its_number() -> None:
         ),
         (
             "const int steps = (k + 511) / 512; for (int i = 0; i < steps; ++i) copies_commit();",
-            ("it divides by 512; divide by at most 128", "is (k + 511) / 512"),
+            ("it divides by 512; divide by at most 128", "(k + 511) / 512"),
         ),
         (
             "const int warp = thread / 32; if (k > warp * 512) sums[thread] = 0;",
-            ("differs by up to 512 between the threads", "at most 320 is allowed", "is (thread) / 32"),
+            ("differs by up to 512 between the threads", "at most 320 is allowed", "(thread) / 32"),
         ),
         (
             "for (int i = 0; i < 4; ++i) if (k / 32 > i * 16) sums[thread] = 0;",
-            ("by 512; multiply by at most 64", "(it is read as k - 512 * t#", "is (k) / 32"),
+            ("by 512; multiply by at most 64", "(it is read as k - 512 * turn > 0)", "(k) / 32"),
         ),
     ],
 )

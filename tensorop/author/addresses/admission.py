@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from tensorop.author.addresses.calls import Calls
@@ -71,29 +70,10 @@ class Admission(Calls):
             wrong = f"'{name}' is a stride; compare strides only with 1: if ({name} == 1)"
         if isinstance(plain, Poly) and plain.symbols - apart.symbols:
             wrong += f" (it is read as {spelled(plain)} {operator} 0)"
-        symbols = apart.symbols if isinstance(plain, str) else apart.symbols | plain.symbols
         raise Refusal(
             Guard.CONDITIONS,
-            f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}{self._meanings(symbols)}",
+            f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}",
         )
-
-    def _meanings(self, symbols: Iterable[str]) -> str:
-        """What symbols of a condition stand for, as the end of a message."""
-        rests = {name: of for of, name in self.rest_of.items()}
-        found: dict[str, str] = {}
-        left = sorted(symbols)
-        while left:
-            name, more = left.pop(0), ZERO
-            if name in self.quotients:
-                more, by = self.quotients[name]
-                found[name] = f"({spelled(more)}) / {spelled(by)}"
-            elif name in rests:
-                more, rest = rests[name]
-                found[name] = f"({spelled(more)}) % {rest}"
-            elif name in self.loops:
-                found[name] = f"the iterations of `{self.loops[name]}`"
-            left += sorted(more.symbols - {*found, *left})
-        return "".join(f"; {name} is {meaning}" for name, meaning in found.items())
 
     def _remembered(self, operator: str, apart: Poly) -> None:
         """Refuses a condition on hidden bits, and one that distinguishes too many values of a loop's locals.

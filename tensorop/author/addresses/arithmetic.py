@@ -25,8 +25,10 @@ from tensorop.author.addresses.values import (
     common,
     limits_of,
     ring,
+    spelled,
 )  # fmt: skip
 from tensorop.author.gate import Guard
+from tensorop.author.grammar import Broken
 
 _MOST_BITS = 16  # of the operands of `^`
 
@@ -84,6 +86,8 @@ class Arithmetic(Memory):
         elif operator == "^":
             return Int(self._mixed(state, p, q), kind)
         if operator in ("/", "%"):
+            if not (self.trusted or self._within(state, q, 1, LARGEST)):
+                raise Broken("division", f"the divisor {spelled(q)} is not proved to be at least 1")
             quotient = self._divided(state, x, p, q)
             if quotient is not None:
                 return Int(quotient if operator == "/" else self._rest(state, p, q, quotient), kind)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from tree_sitter import Node
 
 from tensorop.author.addresses.linear import ONE, Facts, Poly, number
 from tensorop.author.addresses.syntax import Statement, Term
@@ -21,20 +20,15 @@ from tensorop.author.addresses.values import (
     Type,
     Value,
     limits_of,
+    spelled,
 )  # fmt: skip
-from tensorop.author.gate import Guard
+from tensorop.author.grammar import Refusal as Refusal
 from tensorop.model.primitive import Collective, Primitive, Primitives
 
 LANES = "lanes"
+_SYMBOL = re.compile(r"(\w+)@t#\d+|\b[a-z]#\d+")  # of what a text does not name
+_MOST_NESTED = 8  # quotients of quotients
 Callables = Mapping[str, Primitive | Collective]
-
-
-class Refusal(Exception):
-    """The guard that refuses a kernel, the reason and the node."""
-
-    def __init__(self, guard: Guard, message: str, node: Node | None = None) -> None:
-        super().__init__(message)
-        self.guard, self.message, self.node = guard, message, node
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +104,25 @@ class Knowledge:
         self.continues: list[tuple[int, list[State]]] = []
         self.trusted = True  # in the operator's own text, whose conditions and accesses are not checked
         self.operands: dict[str, OperandMemory] = {}
+
+    def readable(self, message: str) -> str:
+        """A message with names of the text in place of the proof's symbols."""
+        heads: list[str] = []
+        rests = {name: of for of, name in self.rest_of.items()}
+
+        def named(found: re.Match[str]) -> str:
+            if (name := found[0]) in self.quotients:
+                dividend, divisor = map(spelled, self.quotients[name])
+                return f"({dividend}) / {f'({divisor})' if ' ' in divisor else divisor}"
+            if name in rests:
+                return f"({spelled(rests[name][0])}) % {rests[name][1]}"
+            if name in self.loops and self.loops[name] not in heads:
+                heads.append(self.loops[name])
+            return found[1] or ("turn" if name in self.loops else "thread" if name[0] == "n" else "choice")
+
+        for _ in range(_MOST_NESTED):
+            message = _SYMBOL.sub(named, message)
+        return message + "".join(f"; turn is the iterations of `{head}`" for head in heads)
 
     def _value(self, state: State, of: Term) -> Value:
         """The value of an expression."""

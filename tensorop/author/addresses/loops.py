@@ -35,6 +35,7 @@ from tensorop.author.addresses.values import (
     symbols_of,
 )  # fmt: skip
 from tensorop.author.gate import Guard
+from tensorop.author.grammar import Broken
 
 _MOST_OF_HEAD = 80  # characters of a loop's head in messages
 _MOST_PASSES = 32  # through a loop's body, until the assumptions hold
@@ -52,6 +53,7 @@ class _Assumed:
     held: dict[str, Value] = field(default_factory=dict)  # values of names without a number, weakened
     # limits of names without a constant step; None: unknown
     between: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    ends: bool = False  # whether the last pass proved that the iterations end
 
 
 class Loops(Expressions):
@@ -87,13 +89,15 @@ class Loops(Expressions):
         self.loops[assumed.turn] = " ".join(text(node).partition("{")[0].split())[:_MOST_OF_HEAD]
         for part in (*_parts(of), *_parts(term(update) if update is not None else None), *_direct(body)):
             self._guess(state, part, assumed.steps)
+        for name in [name for name in assumed.steps if name in _changed_below(body)]:
+            del assumed.steps[name]  # an `if` changes it too, so it has no step
         assumed.claimed |= {name for name in assumed.steps if self._whole(state, state.env[name], most=KEPT)}
 
         def passed() -> tuple[list[State], bool]:
             """Interprets one iteration with the assumptions; the second result is whether these had to change."""
             head = self._head(state, assumed)
             before = dict(head.env)
-            exits, ends = self._turn(node, state, head, of, body, update, assumed.turn)
+            exits, ends = self._turn(node, state, head, of, assumed)
             changes = [self._revised(state, assumed, before, end) for end in ends]
             return exits, any(changes)
 
@@ -110,8 +114,10 @@ class Loops(Expressions):
                 if again_known or self.trusted or not self.places or not self._assumed_at_last(passed):
                     raise
                 again_known = again = True
-            if not again:
+            if not again and (assumed.ends or self.trusted):
                 return exits
+            if not again:
+                raise Broken("loop", "nothing proves that the loop ends", node)
             # The records of a pass with wrong assumptions are dropped.
             self.asked, self.together, self.state_counts, self.divided = asked
         raise Refusal(Guard.BOUNDS, "a loop changes counters in a way that cannot be bounded; use a fixed step", node)
@@ -259,9 +265,11 @@ class Loops(Expressions):
         return head
 
     def _turn(
-        self, node: Node, before: State, head: State, of: Term | None, body: Node, update: Node | None, turn: str
+        self, node: Node, before: State, head: State, of: Term | None, assumed: _Assumed
     ) -> tuple[list[State], list[State]]:
         """The states after a loop, and those at the begin of its next iteration."""
+        turn, body, update = assumed.turn, node.child_by_field_name("body"), node.child_by_field_name("update")
+        assert body is not None
         self.breaks.append((len(self.scopes), []))
         self.continues.append((len(self.scopes), []))
         yes, no = self._refused_at(node, probe := head.copy(), of)
@@ -269,6 +277,7 @@ class Loops(Expressions):
         if more:
             head.facts = head.facts.known(more)
             yes, no = self._refused_at(node, probe := head.copy(), of)
+        assumed.ends = all(any(self._falls(before, fact, turn) for fact in way.facts) for way in yes)
         ends = self._block([body], self._apart(probe, yes)) + self.continues.pop()[1]
         if update is not None:
             ends = self._simple(update, ends)
@@ -277,6 +286,12 @@ class Loops(Expressions):
         if count is not None:
             exits = [self._after(before, exit_, turn, count) for exit_ in exits]
         return exits + self.breaks.pop()[1], ends
+
+    def _falls(self, before: State, fact: Poly, turn: str) -> bool:
+        """Whether a condition on going on falls by 1 or more in each iteration, so that it once does not hold."""
+        fact = self._known(fact, before)
+        step = change(fact, turn) if fact.symbols <= self._lasting(before, turn) else None
+        return step is not None and before.facts.prove(ZERO - step - ONE)
 
     def _refused_at(self, node: Node, state: State, of: Term | None) -> tuple[Ways, Ways]:
         if of is None:
@@ -351,6 +366,24 @@ def _parts(of: Term | None) -> Iterable[Term]:
             pass
         case _:
             yield of
+
+
+def _changed_below(node: Node, direct: bool = True) -> set[str]:
+    """The names that statements inside of `if`s and loops change."""
+    found: set[str] = set()
+    for child in node.named_children:
+        if child.type == "expression_statement" and not direct:
+            for part in map(term, inner(child)):
+                left = [part]
+                while left:
+                    of = left.pop()
+                    if of[:2] == ("two", ","):
+                        left += of[2:]
+                    elif (to := of[3] if of[0] == "step" else of[2] if of[0] == "assign" else ())[:1] == ("name",):
+                        found.add(to[1])
+        elif child.type != "declaration":
+            found |= _changed_below(child, direct and node.type == child.type == "compound_statement")
+    return found
 
 
 def _direct(node: Node) -> Iterable[Term]:

@@ -47,7 +47,10 @@ avx2_f64_dot_74e2_tile_1x1(size_t m, size_t k, const double *restrict a, size_t 
     {
         double *at = c + 0 + 0 * ldc;
         const double dot = alpha * tensorop_sum_f64(c0_0);
-        *at = beta == 0 ? dot : dot + beta * *at; /* at beta = 0 C is not read */
+        if (beta == 0) /* C is not read */
+            *at = dot;
+        else
+            *at = dot + beta * *at;
     }
 }
 
@@ -105,12 +108,18 @@ avx2_f64_dot_74e2_tile_2x1(size_t m, size_t k, const double *restrict a, size_t 
     {
         double *at = c + 0 + 0 * ldc;
         const double dot = alpha * tensorop_sum_f64(c0_0);
-        *at = beta == 0 ? dot : dot + beta * *at; /* at beta = 0 C is not read */
+        if (beta == 0) /* C is not read */
+            *at = dot;
+        else
+            *at = dot + beta * *at;
     }
     {
         double *at = c + 1 + 0 * ldc;
         const double dot = alpha * tensorop_sum_f64(c1_0);
-        *at = beta == 0 ? dot : dot + beta * *at; /* at beta = 0 C is not read */
+        if (beta == 0) /* C is not read */
+            *at = dot;
+        else
+            *at = dot + beta * *at;
     }
 }
 

@@ -30,7 +30,9 @@ avx2_f32_stream_cb43_tile_1x1(size_t m, size_t k, const float *restrict a, size_
 
         size_t i = 0;
         for (; i + 4 * lanes <= m; i += 4 * lanes) {
-            const size_t next = i + 8 * lanes <= m ? 4 * lanes : 4 * lda - i;
+            size_t next = 4 * lda - i;
+            if (i + 8 * lanes <= m)
+                next = 4 * lanes;
             __m256 c0 = _mm256_loadu_ps(c + i + 0 * lanes);
             __m256 c1 = _mm256_loadu_ps(c + i + 1 * lanes);
             __m256 c2 = _mm256_loadu_ps(c + i + 2 * lanes);

@@ -1,0 +1,200 @@
+"""The language of templates: texts just outside it, and texts that use a corner of C against the proof.
+
+Each is refused by a named rule or guard; beside it stands what an honest template writes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tensorop.author.grammar import language
+from tensorop.model.kernel import KernelText
+from tensorop.model.trial import Kind, Outcome
+from tests.attacks.test_template_c import in_a_tile, on_device
+
+# What breaks: how A is read, the text, and what names the rule
+TEXTS = {
+    # loops that do not end, and what follows them
+    "a step of no lanes": ("columns", "for (size_t p = 0; p < k; p += lanes - lanes) c[0] = 0; c[m] = 0;", "loop"),
+    "a step of a quotient": ("columns", "size_t s = 1 / (k + 1), p = 0; while (p < k) p += s; c[m] = 0;", "loop"),
+    "a step that is 0 for small k": ("columns", "for (size_t p = 0; p < k; p += k / 64) c[0] = 0;", "loop"),
+    "a step of a local": ("columns", "size_t s = 1; for (size_t p = 0; p < k; p += s) { s = 0; c[0] = 0; }", "loop"),
+    "a step of a stride": ("columns", "for (size_t p = 0; p < k; p += lda) c[0] = 0;", "loop"),
+    "a step of half a vector": ("columns", "for (size_t p = 0; p < k; p += lanes / 2) c[0] = 0;", "loop"),
+    "a step of 0": ("columns", "for (size_t p = 0; p < k; p += 0) c[0] = 0; c[m] = 0;", "loop"),
+    "a step of 0 lanes": ("columns", "for (size_t p = 0; p < k; p += 0 * lanes) c[0] = 0; c[m] = 0;", "loop"),
+    "no step": ("columns", "for (size_t p = 0; p < k;) c[0] = 0; c[m] = 0;", "loop"),
+    "no test": ("columns", "for (;;) c[0] = 0;", "loop"),
+    "a test that always holds": ("columns", "while (1) c[0] = 0; c[m] = 0;", "loop"),
+    "a test of nothing that changes": ("columns", "while (k > 2) c[0] = 0; c[m] = 0;", "loop"),
+    "a step and its undoing": ("columns", "for (size_t p = 0; p < k; ++p) { c[0] = 0; --p; }", "loop"),
+    "a step in the other direction": ("columns", "for (size_t p = k; p < m; --p) c[0] = 0;", "loop"),
+    "a step in an if": ("columns", "for (size_t p = 0; p < k;) { c[0] = 0; if (csb == 1) ++p; }", "loop"),
+    "a step in an inner loop": (
+        "columns", "for (size_t p = 0; p < k;) { for (size_t q = 0; q < m; ++q) ++p; } c[m] = 0;", "loop",
+    ),
+    "a counter that is set": ("columns", "for (size_t p = 0; p < k; ++p) { if (m == 1) p = 0; c[0] = 0; }", "loop"),
+    "a counter that is halved": ("columns", "for (size_t p = k; p > 0; p = p / 2) c[0] = 0;", "loop"),
+    "a bound that moves": ("columns", "for (size_t p = 0; p < k; ++p) { c[0] = 0; ++k; }", "loop"),
+    "a bound that moves in an if": ("columns", "for (size_t p = 0; p < k; ++p) if (m > 1) k += 1;", "loop"),
+    "two counters": ("columns", "for (size_t p = 0, q = k; p < q; ++p, ++q) c[0] = 0; c[m] = 0;", "loop"),
+    "a counter on both sides": ("columns", "for (size_t p = 0; p < p + k; ++p) c[0] = 0; c[m] = 0;", "loop"),
+    "a counter times a size": ("columns", "for (size_t p = 0; p * lanes < k; ++p) c[0] = 0;", "loop"),
+    "while unequal": ("columns", "for (size_t p = 2; p != k; ++p) c[0] = 0; c[m] = 0;", "loop"),
+    "while equal": ("columns", "for (size_t p = 1; p == k; ++p) c[0] = 0; c[m] = 0;", "loop"),
+    "while nonzero, by 2": ("columns", "for (; k; k -= 2) c[0] = 0; c[m] = 0;", "loop"),
+    "while nonzero, by 1 twice": ("columns", "for (; k; --k) { c[0] = 0; --k; } c[m] = 0;", "loop"),
+    "while nonzero, upwards": ("columns", "for (; k; ++k) c[0] = 0; c[m] = 0;", "loop"),
+    "two tests": ("columns", "for (size_t p = 0; p < k && m > 0; ++p) c[0] = 0;", "loop"),
+    "one of two tests": ("columns", "for (size_t p = 0; p < k || m > 0; ++p) c[0] = 0; c[m] = 0;", "loop"),
+    "a test with a negation": ("columns", "for (size_t p = 0; !(p >= k); ++p) c[0] = 0;", "loop"),
+    "a pointer as a counter": (
+        "rows", "const {{ compute }} *e = a + k; for (const {{ compute }} *p = a; p < e; ++p) c[0] += *p;", "pointer",
+    ),
+    "a bool as a counter": ("columns", "for (bool p = 0; p < 1; ++p) c[0] = 0; c[m] = 0;", "change"),
+    "an int that wraps": ("columns", "for (int p = 1; p > 0; p += 1) c[0] = 0; c[m] = 0;", "loop"),
+    "a narrow counter": ("columns", "for (uint8_t p = 0; p < k; ++p) c[0] = 0; c[m] = 0;", "conditions"),
+    "a counter below 0 by a step of 2": ("columns", "for (; k > 0; k -= 2) c[0] = 0; c[m] = 0;", "conditions"),
+    "an unsigned counter that stays above 0": ("columns", "for (size_t p = k; p >= 0; --p) c[0] = 0;", "conditions"),
+    "a loop in a do": ("columns", "do { c[0] = 0; --k; } while (k);", "statement"),
+    "a loop that is left": ("columns", "for (; k; --k) { if (k == 2) break; c[0] = 0; }", "statement"),
+    "a turn that is cut short": ("columns", "for (; k; --k) { if (k == 2) continue; c[0] = 0; }", "statement"),
+    "a function that is left": ("columns", "if (k == 2) return; c[0] = 0;", "statement"),
+    # side effects where a proof may read them once or often
+    "a change in a switch's head": ("columns", "switch (k = k - 1) { case 0: c[m] = 0; }", "statement"),
+    "a switch": ("columns", "switch (k) { case 1: c[0] = 0; }", "statement"),
+    "a step in an if's condition": ("columns", "if (--k == 0) c[m] = 0;", "size"),
+    "a change in a condition": ("columns", "if ((k = 0)) c[m] = 0;", "size"),
+    "a change in a loop's test": ("columns", "while (k--) c[0] = 0;", "loop"),
+    "a comma in a condition": ("columns", "if ((k, m) == 0) c[m] = 0;", "size"),
+    "a change in an index": ("columns", "size_t i = 0; c[i++] = 0; c[i] = 0;", "size"),
+    "a change in an initializer": ("columns", "size_t i = 0, j = (i = 1); c[j] = 0;", "size"),
+    "a change in a chain": ("columns", "size_t i, j; i = j = 0; c[i] = 0;", "size"),
+    "a change in a choice": ("columns", "size_t i = k < m ? k++ : m; c[0] = 0;", "size"),
+    "a change in an argument": ("columns", "{{ store_tail('c', load_tail('a++', vl(0)), vl(0)) }};", "pointer"),
+    "a change behind &&": ("columns", "if (k > 2 && (m = 0) == 0) c[m] = 0;", "size"),
+    "an element that is stepped": ("columns", "++c[0];", "change"),
+    # conversions of C
+    "^ of an int and an unsigned": ("columns", "if ((m ^ 1u) < 0) c[m] = 0;", "size"),
+    "^=": ("columns", "size_t i = k; i ^= 1; c[0] = 0;", "change"),
+    "& of a size": ("columns", "if (k & 1) c[0] = 0;", "size"),
+    "| of a size": ("columns", "if ((k | 1) == 1) c[0] = 0;", "size"),
+    "~ of a size": ("columns", "if (~k == 0) c[m] = 0;", "size"),
+    "%= of a size": ("columns", "k %= 4; c[0] = 0;", "change"),
+    "-1": ("columns", "if (-1 > k) c[m] = 0;", "size"),
+    "-k": ("columns", "if (-k > k) c[m] = 0;", "size"),
+    "an unsigned literal": ("columns", "if (0u - 1 < k) c[m] = 0;", "size"),
+    "a literal that its base makes unsigned": ("columns", "if (0xffffffff + 1 == 0) c[m] = 0;", "size"),
+    "an octal literal": ("columns", "if (k < 010) c[0] = 0;", "size"),
+    "a large literal": ("columns", "c[4294967296 - 4294967296] = 0;", "size"),
+    "a fraction as a size": ("columns", "if (k < 1.5) c[0] = 0;", "size"),
+    "a size cut to int": ("columns", "if ((int)k < 0) c[m] = 0;", "size"),
+    "a size cut to a byte": ("columns", "const uint8_t i = k; if (i < k) c[m] = 0;", "conditions"),
+    "sizeof": ("columns", "if (k < sizeof(float)) c[0] = 0;", "size"),
+    "a truth as a size": ("columns", "const size_t i = k > 2; c[i] = 0;", "size"),
+    "a sum of truths": ("columns", "if ((k > 2) + (m > 2) == 2) c[0] = 0;", "size"),
+    "a bool of a size": ("columns", "bool p = m; if (p) c[0] = 0; c[p] = 0;", "size"),
+    "a product of sizes": ("columns", "if (k * m == 6) c[0] = 0;", "size"),
+    "a shift by a size": ("columns", "if (k >> m == 0) c[0] = 0;", "size"),
+    "a shift by 64": ("columns", "if (k >> 64 == 1) c[m] = 0;", "size"),
+    "a choice that is none of two": ("columns", "const size_t i = k < 3 ? 0 : 1; c[0] = 0; (void)i;", "size"),
+    "a mixed condition": ("columns", "if (k > 2 && m > 2 || csb == 1) c[0] = 0;", "condition"),
+    # divisors
+    "a divisor that may be 0": ("columns", "size_t i = m / (k - 1); if (k - 1 == 0) c[m] = 0; (void)i;", "division"),
+    "a remainder by what may be 0": ("columns", "size_t i = m % (k / 2); if (k / 2 == 0) c[m] = 0;", "division"),
+    "a divisor by which a test is late": ("columns", "size_t i = m / rsb; if (rsb == 0) c[m] = 0;", "division"),
+    "a divisor of 0": ("columns", "size_t i = k / 0; c[0] = 0;", "division"),
+    "a divisor in an index": ("columns", "c[0 / (k - 1)] = 0;", "division"),
+    "a divisor in a prefetch": ("columns", "{{ prefetch('a + 1 / (k - 1)') }}; if (k == 1) c[m] = 0;", "division"),
+    "a divisor that wraps to 0": ("columns", "size_t i = 1 / (lda * lda * lda + 1); c[0] = 0;", "division"),
+    "a quotient of data": ("columns", "c[0] = a[0] / b[0];", "data"),
+    # sizes, literals and choices as data
+    "a size as data": ("columns", "c[0] = k;", "data"),
+    "a size in a local of data": ("columns", "{{ element }} f = ldc; c[0] = alpha * f;", "data"),
+    "a size cast to data": ("columns", "c[0] = ({{ element }})k;", "data"),
+    "a size in a product": ("columns", "c[0] = alpha * (ldc - 70001);", "data"),
+    "a size as a scalar of a primitive": (
+        "columns", "{{ vector }} v = {{ mul(zero(vl(0)), 'k', vl(0)) }}; (void)v;", "data",
+    ),
+    "a condition as data": ("columns", "c[0] = k > 2;", "data"),
+    "a literal as data": ("columns", "c[0] = alpha * 1e30f;", "data"),
+    "a literal in an array": ("columns", "{{ element }} x[2] = {0, 3}; c[0] = x[1];", "data"),
+    "a quotient that selects": ("columns", "alpha *= 1 + 1 / (1 + a[0] * a[0] * 1e30f);", "data"),
+    "a quotient that selects a stride": ("columns", "{{ element }} f = ldc; alpha *= 1 + 1 / (1 + f * f);", "data"),
+    "a choice of data": ("columns", "c[0] = beta == 0 ? alpha : 0;", "data"),
+    "a choice by a size": ("columns", "c[0] = k < 3 ? a[0] : b[0];", "data"),
+    "data below 0": ("columns", "c[0] = -a[0];", "data"),
+    "a truth of data": ("columns", "c[0] = !a[0];", "data"),
+    "a size of data": ("columns", "size_t i = a[0]; c[i] = 0;", "data"),
+    "a comparison of data": ("columns", "if (a[0] > b[0]) c[0] = 0;", "data"),
+    # addresses
+    "addresses compared": ("columns", "if (a + 1 == a) c[m] = 0;", "pointer"),
+    "a difference of addresses": ("rows", "c[(a + k) - a - k] = 0;", "pointer"),
+    "an address cast": ("columns", "const char *x = (const char *)a; (void)x;", "pointer"),
+    "the address of an element": ("columns", "{{ element }} *x = &c[0]; *x = 0;", "pointer"),
+    "a choice of addresses": ("columns", "{{ element }} *x = k < 2 ? c : c + 1; *x = 0;", "pointer"),
+    # names
+    "a name of the function": ("columns", "size_t k = 0; c[k] = 0;", "hiding"),
+    "a name of a block around": ("columns", "size_t i = 0; { size_t i = 5; c[i] = 0; }", "hiding"),
+    "a counter's name in its body": ("columns", "for (size_t p = 0; p < k; ++p) { size_t p = 0; ++p; }", "hiding"),
+}  # fmt: skip
+DEVICE = {
+    "a step of nothing": ("for (int i = 0; i < k; i += thread - thread) sums[0] = 0; c[m * ldc] = tiles[0];", "loop"),
+    "a loop without a step": ("for (int i = 0; i < k;) sums[0] = 0; c[m * ldc] = tiles[0];", "loop"),
+    "a loop that a bool ends": ("bool on = 1; while (on) sums[0] = 0; c[m * ldc] = tiles[0];", "loop"),
+    "a switch whose head changes": ("int i = 0; switch (++i) { case 1: sums[0] = 0; }", "statement"),
+    "a divisor that may be 0": ("int i = 8 / k; if (k == 0) c[m * ldc] = tiles[0]; sums[i % 4] = 0;", "division"),
+    "a remainder that may be by 0": ("int i = 8 % k; if (i < 0) c[m * ldc] = tiles[0];", "division"),
+    "mixed bits": ("if ((thread ^ 1) < 0) c[m * ldc] = tiles[0];", "size"),
+    "a step in a condition": ("int i = 0; if (++i == 2) c[m * ldc] = tiles[0];", "size"),
+    "a turn that is cut short": ("for (int i = 0; i < 4; ++i) { if (i == 2) continue; sums[i] = 0; }", "statement"),
+    "a thread that leaves": ("if (thread == 3) return; __syncthreads();", "statement"),
+}
+HONEST = {
+    "upwards": ("columns", "for (size_t p = 0; p < k; ++p) { c[0] += a[p * lda]; }"),
+    "upwards by vectors": ("rows", "size_t p = 0; for (; p + 2 * lanes <= k; p += 2 * lanes) {{ prefetch('a + p') }};"),
+    "downwards": ("columns", "for (; k; --k) { c[0] += *a; a += lda; }"),
+    "downwards by 4": ("columns", "for (; k >= 4; k -= 4) { c[0] += a[3 * lda]; a += 4 * lda; }"),
+    "downwards in the body": ("columns", "while (k > 1) { c[0] += *a; a += lda; k -= 1; }"),
+    "from the end": ("columns", "for (size_t p = k; p > 0; --p) c[0] += a[(p - 1) * lda];"),
+    "one less before": ("columns", "for (--k; k; --k) { a += lda; c[0] += *a; }"),
+    "a divisor that is at least 1": ("columns", "const size_t s = (4 << 16) / (k / 4 + 1); {{ prefetch('c + s') }};"),
+    "the smaller of two": (
+        "columns", "const size_t h = k < 32 ? k : 32; for (size_t q = 0; q < h; ++q) c[0] += a[q * lda];",
+    ),
+    "beta": ("columns", "if (beta == 0) c[0] = alpha * a[0]; else if (beta != 1) c[0] = beta * c[0];"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_what_is_not_of_the_language_is_refused_by_its_rule(what: str) -> None:
+    reads, body, rule = TEXTS[what]
+    for platform in ("avx2", "rvv"):
+        outcome = in_a_tile(reads, body, platform)
+        assert isinstance(outcome, Outcome), outcome.kernel
+        assert (outcome.kind, outcome.where) == (Kind.REFUSED, "author")
+        _named(outcome, rule)
+
+
+@pytest.mark.parametrize("what", DEVICE)
+def test_what_is_not_of_a_device_s_language_is_refused_by_its_rule(what: str) -> None:
+    outcome = on_device(f"{DEVICE[what][0]}\n")
+    assert isinstance(outcome, Outcome)
+    _named(outcome, DEVICE[what][1])
+
+
+def _named(outcome: Outcome, rule: str) -> None:
+    """The rule's name and its honest form, or the guard of what is proved; never a name that the proof made."""
+    if rule in language().rules:
+        assert outcome.message.startswith(f"{language().rules[rule].guard}: rule '{rule}': "), outcome.message
+        assert language().rules[rule].honest in outcome.message
+    else:
+        assert outcome.message.startswith(f"{rule}: "), outcome.message
+    assert "#" not in outcome.message, outcome.message
+
+
+@pytest.mark.parametrize("what", HONEST)
+def test_the_honest_forms_pass(what: str) -> None:
+    for platform in ("avx2", "rvv", "neon"):
+        text = in_a_tile(*HONEST[what], platform)
+        assert isinstance(text, KernelText), text.message
