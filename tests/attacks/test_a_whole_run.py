@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.compiler.test_llm_author import GOOD
 from tests.support import hostile
 from tests.support.commands import ROOT
@@ -15,6 +17,7 @@ ELSEWHERE = [path for path in Path("/").iterdir() if path.name not in ("etc", "s
 OTHERS = [*ELSEWHERE, Path("/tmp")]  # where other tests, and whoever else works here, write meanwhile
 
 
+@pytest.mark.extended
 def test_a_job_survives_a_model_that_means_harm(tmp_path: Path) -> None:
     words = ["--platform", "generic", "--every", "25", "--but", *map(str, OTHERS)]
     argv = [sys.executable, str(ROOT / "benchmarks" / "attack_run.py"), *words]

@@ -126,6 +126,7 @@ def _under_way(folder: Path, stage: str) -> bool:
     return any(record["stage"] == stage for record in events(folder, "started"))
 
 
+@pytest.mark.extended
 def test_the_same_wish_gives_the_same_bits_elsewhere_by_other_processes_killed_and_resumed(
     on_rvv: tuple[str, ...], uninterrupted: Path, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from tensorop.package.card import read_card
 from tensorop.provision import qemu, zig
 from tensorop.specs import platforms
 from tests.support import docs, products
+from tests.support.classes import extended
 
 ROOT = Path(__file__).parents[2]
 VECTOR = "rv64,v=true,vext_spec=v1.0,vlen={},elen=64"
@@ -69,7 +70,7 @@ def _run(program: Path, arch: str, cpu: str, *words: str, **variables: str) -> s
     return subprocess.run(list(map(str, argv)), env={}, capture_output=True, text=True, timeout=120)
 
 
-@pytest.fixture(scope="module", params=["rvv", "neon"])
+@pytest.fixture(scope="module", params=["rvv", extended("neon")])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """Platform, prefix, the example linked to its shared library; a prefix of another architecture comes first."""
     platform = request.param
@@ -141,7 +142,7 @@ def test_every_thread_computes_as_its_caller_does(built: tuple[str, Path, Path],
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("platform", ["rvv", "neon"])
+@pytest.mark.parametrize("platform", [extended("rvv"), "neon"])
 def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Path) -> None:
     arch = ARCH[platform]
     if arch == host_arch():
@@ -297,7 +298,7 @@ def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
     assert f"CMAKE_CROSSCOMPILING_EMULATOR:STRING={command}\n" in cache
 
 
-@pytest.mark.parametrize("platform", ["rvv", "neon"])
+@pytest.mark.parametrize("platform", [extended("rvv"), "neon"])
 def test_sources_cross_build_alone(platform: str, tmp_path: Path) -> None:
     arch = ARCH[platform]
     if arch == host_arch():
