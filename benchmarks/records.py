@@ -67,7 +67,8 @@ class Measurement(File):
 
 
 class UnseenShape(Record):
-    """madds: multiply-adds; ratio: the baseline's cost over ours; regret: of the chosen variant over the fastest."""
+    """madds: multiply-adds; ratio: the baseline's cost over ours; regret: of the chosen variant over the fastest;
+    called: the baseline's function, where it has several."""
 
     problem: str
     dtype: str
@@ -75,6 +76,7 @@ class UnseenShape(Record):
     madds: Positive
     ratio: Positive | None
     regret: Number | None
+    called: str | None = None
 
 
 class Unseen(Record):

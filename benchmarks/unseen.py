@@ -101,6 +101,7 @@ class Found:
     choosing: float
     costs: tuple[float, ...] = ()
     ratio: float | None = None
+    called: str | None = None  # the baseline's function, where it has several
 
 
 def draw(found: opened.Opened, seed: int, count: int) -> list[Case]:
@@ -260,9 +261,10 @@ class Judge:
         label, dtype = case.problem.label, case.problem.dtype
         return Found(case.seed, label, dtype, vlen, madds, variant, best, regret, choosing, tuple(costs))
 
-    def ratios(self, cases: Sequence[Case], against: str, jobs: int) -> dict[tuple[str, int], float]:
-        """Baseline's cost over ours, by problem and VLEN; what could not be compared is absent, and said so."""
-        found: dict[tuple[str, int], float] = {}
+    def ratios(self, cases: Sequence[Case], against: str, jobs: int) -> dict[tuple[str, int], tuple[float, str | None]]:
+        """Baseline's cost over ours with its function if it has several, by problem and VLEN; what could not be
+        compared is absent, and said so."""
+        found: dict[tuple[str, int], tuple[float, str | None]] = {}
         for dtype, layout in sorted({(case.problem.dtype, case.layout) for case in cases}):
             several = [c for c in cases if (c.problem.dtype, c.layout) == (dtype, layout)]
             shapes = list(dict.fromkeys(case.shape for case in several))
@@ -278,8 +280,12 @@ class Judge:
                 print(f"absent: {name}: {why}", file=sys.stderr)
             for row in told.rows:
                 problem = problems.of(self.found.operator, dtype, tuple(row.dims.values()), layout)
-                by_vlen = {vlen: at.ratios for vlen, at in row.by_vlen.items()} or {self._only_vlen: row.ratios}
-                found |= {(problem.label, v): of[against].value for v, of in by_vlen.items() if against in of}
+                by_vlen = row.by_vlen or {self._only_vlen: row}
+                found |= {
+                    (problem.label, vlen): (at.ratios[against].value, at.called.get(against))
+                    for vlen, at in by_vlen.items()
+                    if against in at.ratios
+                }
         return found
 
     @property
@@ -386,7 +392,8 @@ def _run(wanted: argparse.Namespace, place: Path) -> int:
         shapes = [one for several in pool.map(judged, cases) for one in several]
     if wanted.against != "none":
         ratios = judge.ratios(cases, wanted.against, wanted.jobs)
-        shapes = [replace(f, ratio=ratios.get((f.problem, f.vlen))) for f in shapes]
+        pairs = ((f, ratios.get((f.problem, f.vlen), (None, None))) for f in shapes)
+        shapes = [replace(f, ratio=ratio, called=called) for f, (ratio, called) in pairs]
     if wanted.json:
         print(json.dumps(_record(wanted, judge, shapes, left_out)))
         return 0
@@ -419,6 +426,7 @@ def _record(wanted: argparse.Namespace, judge: Judge, shapes: Sequence[Found], l
                 "madds": f.madds,
                 "ratio": f.ratio,
                 "regret": None if math.isnan(f.regret) else f.regret,
+                "called": f.called,
             }
             for f in shapes
         ],

@@ -1,8 +1,8 @@
 /* Adapts gemm to the harness's calling convention; operator.yaml names the slots.
  *
  * Interfaces: "tensorop" is the product's tensorop_gemm_<dtype>_variant; "cblas" any cblas_?gemm;
- * "dnnl" oneDNN's dnnl_sgemm, which is row-major; "xsmm" libxsmm_?gemm, which is column-major as in
- * Fortran. */
+ * "gemv" any cblas_?gemv, for products of one row or one column; "dnnl" oneDNN's dnnl_sgemm, which
+ * is row-major; "xsmm" libxsmm_?gemm, which is column-major as in Fortran. */
 #include "bind.h"
 #include "slots.h"
 
@@ -94,6 +94,49 @@ static struct plain plain_call(const struct tensorop_call *c, int64_t layout) {
     return (struct plain){p.tb, p.ta, p.n, p.m, p.ldb, p.lda, p.b, p.a};
 }
 
+/* A product of one row or one column as the product of a stored matrix, transposed or not, and a
+ * vector. One row is the one column of the transposed product, in the other layout. */
+struct of_vector {
+    int layout, trans, rows, columns, ld, step_x, step_y;
+    const void *matrix, *x;
+};
+
+static struct of_vector of_vector(const struct tensorop_call *c) {
+    int64_t given = c->flag[FLAG_layout], other = given == LAYOUT_row ? LAYOUT_col : LAYOUT_row;
+    int64_t layout = c->dim[DIM_n] == 1 ? given : other;
+    struct plain p = plain_call(c, layout);
+    int turned = p.ta == 'T', along = (layout == LAYOUT_row) == (p.tb == 'T');
+    int m = (int)p.m, k = (int)c->dim[DIM_k];
+    return (struct of_vector){(int)layout,
+                              CBLAS_TRANS(turned),
+                              turned ? k : m,
+                              turned ? m : k,
+                              (int)p.lda,
+                              along ? 1 : (int)p.ldb,
+                              layout == LAYOUT_row ? (int)c->ld[LD_C] : 1,
+                              p.a,
+                              p.b};
+}
+
+typedef void (*gemv_f32)(int, int, int, int, float, const float *, int, const float *, int, float,
+                         float *, int);
+typedef void (*gemv_f64)(int, int, int, int, double, const double *, int, const double *, int,
+                         double, double *, int);
+
+static void call_gemv_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    struct of_vector v = of_vector(c);
+    ((gemv_f32)self->function)(v.layout, v.trans, v.rows, v.columns, (float)c->scalar[SCALAR_alpha],
+                               v.matrix, v.ld, v.x, v.step_x, (float)c->scalar[SCALAR_beta],
+                               c->buffer[BUFFER_C], v.step_y);
+}
+
+static void call_gemv_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
+    struct of_vector v = of_vector(c);
+    ((gemv_f64)self->function)(v.layout, v.trans, v.rows, v.columns, c->scalar[SCALAR_alpha],
+                               v.matrix, v.ld, v.x, v.step_x, c->scalar[SCALAR_beta],
+                               c->buffer[BUFFER_C], v.step_y);
+}
+
 typedef int (*dnnl_f32)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
                         const float *, int64_t, float, float *, int64_t);
 
@@ -149,6 +192,8 @@ static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f16", "tensorop_gemm_f16_variant", call_ours_16},
     {"cblas", "f32", "cblas_sgemm", call_cblas_f32},
     {"cblas", "f64", "cblas_dgemm", call_cblas_f64},
+    {"gemv", "f32", "cblas_sgemv", call_gemv_f32},
+    {"gemv", "f64", "cblas_dgemv", call_gemv_f64},
     {"dnnl", "f32", "dnnl_sgemm", call_dnnl_f32},
     {"dnnl", "i8", "dnnl_gemm_s8s8s32", call_dnnl_i8},
     {"xsmm", "f32", "libxsmm_sgemm", call_xsmm_f32},

@@ -151,7 +151,9 @@ def bench(
     """Compare a library with baselines such as OpenBLAS.
 
     Each ratio is the speed of your library divided by that of the baseline: above 1, yours is faster. Where a clock
-    measures, the calls of both are interleaved; under a board model, the modelled cycles of both are compared.
+    measures, the calls of both are interleaved; under a board model, the modelled cycles of both are compared. Some
+    baselines have several functions for a shape, as BLAS has for one row or one column. The fastest right function is
+    then the baseline, and the table names it.
     """
     if older and len(threads) > 1:
         raise UsageError(

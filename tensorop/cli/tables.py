@@ -110,7 +110,8 @@ def bench_table(bench: Bench) -> Table:
         if peaks:
             cells.append(Text(statistics.of_peak(row.peak_share)))
         for name, vlen in columns:
-            cells += _ratio(row.measured[vlen].ratios.get(name), row.noisy)
+            at = row.measured[vlen]
+            cells += _ratio(at.ratios.get(name), at.called.get(name, ""), row.noisy)
         rows.add_row(*cells)
     rows.add_section()
     for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
@@ -119,20 +120,22 @@ def bench_table(bench: Bench) -> Table:
     return rows
 
 
-def _ratio(ratio: Ratio | None, noisy: bool) -> tuple[Text, Text]:
+def _ratio(ratio: Ratio | None, called: str, noisy: bool) -> tuple[Text, Text]:
     if ratio is None:
         return Text("-"), Text("")
     style = "green" if ratio.low > 1 else "red" if ratio.high < 1 else ""
     interval = f"{ratio.low:.2f} to {ratio.high:.2f}" if ratio.low < ratio.high else ""
-    return Text(f"{ratio.value:.2f}", style), Text(f"{interval} noisy" if noisy else interval)
+    marks = (interval, f"({called})" if called else "", "noisy" if noisy else "")
+    return Text(f"{ratio.value:.2f}", style), Text(" ".join(filter(None, marks)))
 
 
 def _mean(bench: Bench, name: str, vlen: int, dtype: str | None) -> tuple[Text, Text]:
-    """A baseline's geometric mean at a VLEN, and its lowest ratio there."""
+    """A baseline's geometric mean at a VLEN, and its lowest ratio there; `*` refers to a remark."""
     mean = bench.geomean(dtype, vlen).get(name)
     if mean is None:
         return Text("-", "bold"), Text("")
-    return Text(f"{mean:.2f}", "bold"), Text(f"lowest {bench.lowest(dtype, vlen)[name].ratio.value:.2f}")
+    mark = " *" if bench.limited(name, vlen) else ""
+    return Text(f"{mean:.2f}", "bold"), Text(f"lowest {bench.lowest(dtype, vlen)[name].ratio.value:.2f}{mark}")
 
 
 def _means(bench: Bench, name: str) -> str:
@@ -187,12 +190,14 @@ def bench_notes(bench: Bench) -> list[str]:
         lines.append(
             "noisy: the baseline drifted by more than 10 % in each of three tries; measure again on an idle machine"
         )
+    if any(at.called for row in bench.rows for at in row.measured.values()):
+        lines.append("in brackets: the baseline's function, the fastest right one of those that compute the shape")
     for name, one in bench.lowest().items():
         count = sum(m.baseline == name for m in bench.everything())
         lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
     for name, info in bench.baselines.items():
         lines.append(f"{name} {info.version}: {info.config}")
-        lines += [f"{name}, {remark}" for remark in info.remarks]
+        lines += [f"* {name}, {remark}" for remark in info.remarks]
     lines += [f"not measured: {name}: {why}" for name, why in bench.absent.items()]
     return lines
 

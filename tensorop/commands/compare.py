@@ -36,7 +36,7 @@ class Speed(Span):
     """
 
     noisy: bool = False
-    # By baseline with its version: the library's speed over the baseline's, if a clock measured both in turns.
+    # By baseline with its function and version: our speed over the baseline's, if a clock measured both in turns.
     against: Mapping[str, Span] = field(default_factory=dict)
 
 
@@ -170,7 +170,8 @@ def speeds(bench: Bench) -> dict[Place, Speed]:
                 found[place] = Speed(at.ours, at.ours, at.ours)
                 continue
             half = row.ours * row.spread / 2
-            against = {f"{n} {bench.baselines[n].version}": row.ratios[n] for n in bench.baselines if n in row.ratios}
+            named = {n: f"{n} {row.called.get(n, '')} {info.version}" for n, info in bench.baselines.items()}
+            against = {text: row.ratios[n] for n, text in named.items() if n in row.ratios}
             found[place] = Speed(row.ours, row.ours - half, row.ours + half, row.noisy, against)
     return found
 

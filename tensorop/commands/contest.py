@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -109,7 +110,9 @@ class Contest:
         Raises JobError if our own library does not load.
         """
         vlen = self.target.vlens[0]
-        for who in (self.ours, *self.baselines):
+        for who in (self.ours, *self.baselines, *itertools.chain(*map(self.routines, self.baselines))):
+            if f"{who.name} {dtype}" in self.absent:
+                continue
             try:
                 session.hello(self.target.runner, self.program, guest=self.guest((who,), dtype, vlen))
             except BoardError:
@@ -117,7 +120,7 @@ class Contest:
             except JobError as error:
                 if who is self.ours:
                     raise
-                self.absent[f"{who.name} {dtype}"] = error.message
+                self.absent[f"{who.title} {dtype}"] = error.message
 
     def taking_part(self, problem: Problem) -> list[LibraryUnderTest]:
         """The baselines that have the problem's dtype (found by `open`) and compute the problem themselves."""
@@ -131,6 +134,20 @@ class Contest:
             why = f"products of more than {baseline.most_flops:g} flop it hands on to another library"
             self.absent[f"{baseline.name} {problem.label}"] = why
         return out
+
+    def routines(self, baseline: LibraryUnderTest) -> list[LibraryUnderTest]:
+        """The operator's routines that a baseline's library has by its interface."""
+        routines = self.operator.routines.items()
+        return [replace(baseline, api=name, function=name) for name, of in routines if of.interface == baseline.api]
+
+    def functions(self, baseline: LibraryUnderTest, problem: Problem) -> list[LibraryUnderTest]:
+        """A baseline once for each of its functions that compute a problem (found by `open`)."""
+        serving = [name for name, of in self.operator.routines.items() if of.serves(problem.sizes)]
+        if not serving:
+            return [baseline]
+        found = [replace(baseline, function=self.operator.name)]
+        found += [one for one in self.routines(baseline) if one.function in serving]
+        return [one for one in found if f"{one.title} {problem.dtype}" not in self.absent]
 
     def judge(self, problem: Problem, call: Call) -> Callable[[Sequence[CallOutput]], Judgement]:
         """A judge for the outputs of calls of this problem, with one evaluation of the oracle for all outputs."""
@@ -166,7 +183,7 @@ class Contest:
     def leave_out(self, baseline: LibraryUnderTest, problem: Problem, why: Outcome, vlen: int = 0) -> None:
         """Records why a baseline has no ratio at a problem, at one VLEN or, if the target has only one, at all."""
         width = f" {self.target.label(vlen)}" if vlen and len(self.target.vlens) > 1 else ""
-        self.absent[f"{baseline.name} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
+        self.absent[f"{baseline.title} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
 
 
 def layout(problem: Problem) -> str:
@@ -204,6 +221,7 @@ class _Measured:
         self.judged = contest.judge(problem, self.call)
         self.ours: dict[int, Measurement] = {}
         self.pairs: dict[str, dict[int, Pair]] = {}  # by baseline
+        self.called: dict[str, dict[int, str]] = {}  # the baseline's function, where it has several
         self.verdicts: dict[str, dict[int, str]] = {OURS: {}}
 
     def measure(self) -> None:
@@ -225,20 +243,31 @@ class _Measured:
         self._take(found[0], vlen)
 
     def _beside(self, baseline: LibraryUnderTest, vlen: int) -> None:
+        """Measures each function of a baseline that computes the problem; the fastest right one is the baseline."""
+        functions = self.contest.functions(baseline, self.problem)
+        right = {one.function: pair for one in functions if (pair := self._paired(one, vlen))}
+        if right:
+            called = min(right, key=lambda name: _ratio([right[name]]).value)
+            self.pairs.setdefault(baseline.name, {})[vlen] = right[called]
+            self.verdicts[baseline.name][vlen] = "ok"
+            if called:
+                self.called.setdefault(baseline.name, {})[vlen] = called
+
+    def _paired(self, baseline: LibraryUnderTest, vlen: int) -> Pair | None:
+        """Ours and a baseline; None if the baseline is wrong or could not be measured."""
         who = (baseline,) if self.counted else (self.contest.ours, baseline)
         found = self._ask(who, vlen, self.contest.judged_by if self.counted else "")
         if isinstance(found, Outcome):
             self.contest.leave_out(baseline, self.problem, found, vlen)
-            return
+            return None
         if not self.counted:
             self._take(found[0], vlen)
         judged = self.contest.believed(self.problem, found[-1].samples, found[-1].verdict, vlen)
         self.verdicts.setdefault(baseline.name, {})[vlen] = verdict(judged)
         if judged.ok:
-            mine = self.ours[vlen] if self.counted else found[0]
-            self.pairs.setdefault(baseline.name, {})[vlen] = mine, found[-1]
-        else:
-            self.contest.leave_out(baseline, self.problem, judged, vlen)
+            return (self.ours[vlen] if self.counted else found[0]), found[-1]
+        self.contest.leave_out(baseline, self.problem, judged, vlen)
+        return None
 
     def _take(self, mine: Measurement, vlen: int) -> None:
         """Keeps our own figure, the first at each VLEN. Raises JobError as `Contest.require`."""
@@ -297,6 +326,7 @@ class _Measured:
             peak_share=self.contest.peak_share(self.problem.dtype, speed),
             empty_ns={} if self.counted else one_width.empty_cycles,
             empty_cycles=one_width.empty_cycles if self.counted else {},
+            called={name: ", ".join(dict.fromkeys(of.values())) for name, of in self.called.items()},
         )
 
     def _at(self, vlen: int) -> AtVlen:
@@ -310,6 +340,7 @@ class _Measured:
             {name: counters_per_kflop(other.samples, self.flops) for name, (_, other) in pairs.items()},
             {name: found[vlen] for name, found in self.verdicts.items() if vlen in found},
             {name: one.empty for name, one in sides.items() if one.empty is not None},
+            {name: of[vlen] for name, of in self.called.items() if vlen in of},
         )
 
     def _first_wrong(self, by_vlen: Mapping[int, str]) -> str:

@@ -53,6 +53,11 @@ class LibraryUnderTest:
     standard: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     build: str = ""  # as in provision.baseline.PeerLibrary
     most_flops: float | None = None  # as in provision.baseline.PeerLibrary
+    function: str = ""  # the called function, where the operator has several for a problem
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({self.function})" if self.function else self.name
 
     def library(self, runner: Runner, dtype: str) -> TargetLibrary:
         if dtype in self.standard:
@@ -228,7 +233,8 @@ def describe(tested: LibraryUnderTest, runner: Runner, arch: str) -> BaselineInf
     for (vlen, dtype), name in cores.items():
         if name:
             by_vlen.setdefault(vlen, {})[dtype] = name
-    return BaselineInfo(tested.version, config, tuple(notes), by_vlen)
+    limited = dict.fromkeys(vlen for vlens in remarks.values() for vlen in vlens)
+    return BaselineInfo(tested.version, config, tuple(notes), by_vlen, tuple(limited))
 
 
 def _named(cores: Mapping[tuple[int, str], str]) -> str:

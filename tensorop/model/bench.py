@@ -20,6 +20,7 @@ class BaselineInfo:
     config: str  # the baseline's own name of its configuration: core type, threads
     remarks: tuple[str, ...] = ()  # limits of the comparison
     cores: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # core type by VLEN (0: fixed width) and dtype
+    limited: tuple[int, ...] = ()  # VLENs (bits; 0: fixed width) at which a remark applies
 
     def to_json(self) -> dict[str, object]:
         record: dict[str, object] = {
@@ -28,6 +29,7 @@ class BaselineInfo:
         }
         if self.remarks:
             record["remarks"] = list(self.remarks)  # limits of the comparison
+            record["limited"] = list(self.limited)  # VLENs (0: fixed width) at which a remark applies
         if self.cores:
             # core type by VLEN (0: fixed width) and dtype
             record["cores"] = {str(vlen): dict(by_dtype) for vlen, by_dtype in self.cores.items()}
@@ -65,6 +67,7 @@ class AtVlen:
     baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline, per 1000 flop
     verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included
     empty_cycles: Mapping[str, float] = field(default_factory=dict)  # cycles of an empty call, by library
+    called: Mapping[str, str] = field(default_factory=dict)  # the function of each baseline, where it has several
 
     def to_json(self) -> dict[str, object]:
         return _figures(self)
@@ -97,6 +100,8 @@ class Row:
     # The same in modelled cycles, for vectors of fixed width.
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
     written: str = ""  # the shape as its operator writes it
+    # By baseline: the function that was called, where the operator has several for the shape; the fastest right one.
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measured(self) -> Mapping[int, AtVlen | Row]:
@@ -155,8 +160,10 @@ class RatioAt:
         return {"dtype": self.row.dtype, "shape": self.row.shape, "layout": self.row.layout, **width}
 
     def __str__(self) -> str:
-        """For example `512x8x512 f64 at VLEN 512`."""
-        return f"{self.row.shape} {self.row.dtype}" + (f" at VLEN {self.vlen}" if self.vlen else "")
+        """For example `512x8x512 f64 at VLEN 512`, or `1x64x64 f32 (FUNCTION)` if the baseline has several."""
+        called = self.row.measured[self.vlen].called.get(self.baseline)
+        width = f" at VLEN {self.vlen}" if self.vlen else ""
+        return f"{self.row.shape} {self.row.dtype}{width}" + (f" ({called})" if called else "")
 
 
 @dataclass(frozen=True)
@@ -183,6 +190,11 @@ class Bench:
             places = [row.ratios if vlen is None else row.measured[vlen].ratios for row in self._of(dtype)]
             found[name] = geomean(ratios[name].value for ratios in places if name in ratios)
         return {name: value for name, value in found.items() if not math.isnan(value)}
+
+    def limited(self, name: str, vlen: int) -> bool:
+        """Whether a remark limits the comparison with a baseline at a VLEN (bits; 0: the only one)."""
+        found = self.baselines[name].limited
+        return vlen in found if vlen else bool(found)
 
     def everything(self) -> Iterator[RatioAt]:
         """Every measured ratio, of each row at each VLEN."""
@@ -288,6 +300,8 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
             OURS: dict(of.counters),
             **{name: dict(counts) for name, counts in of.baseline_counters.items()},
         }
+    if of.called:
+        record["called"] = dict(of.called)  # by baseline: the called function, where there are several for the shape
     if of.empty_cycles:
         record["empty_cycles"] = dict(of.empty_cycles)  # modelled cycles of a call that returns at once, subtracted
     return record

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from tensorop import paths
 from tensorop.model.contract import Contract
+from tensorop.model.expression import parse
 from tensorop.model.interface import Interface
 from tensorop.model.kernel import Constraint, Source
 from tensorop.model.point import Value
@@ -54,6 +55,21 @@ class Costs:
 
 
 @record
+class Routine:
+    """A function that computes some of the operator's problems, for libraries with a given interface."""
+
+    interface: str  # the interface by which the operator's adapter calls these libraries
+    where: str  # the problems that it computes: a condition on their dimensions and attributes
+
+    def serves(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it computes a problem of these sizes; False where the condition divides by zero."""
+        try:
+            return bool(parse(self.where, dict.fromkeys(sizes, int)).value(sizes))
+        except ZeroDivisionError:
+            return False
+
+
+@record
 class Threads:
     """How a generated dispatch divides a call among threads."""
 
@@ -88,6 +104,7 @@ class Operator:
     direct: Direct | None  # problems of the template `direct`, if the folder has it
     against: tuple[str, ...]  # its default baselines
     baselines: Mapping[str, str]  # its own baselines on top of a library: name -> interface that the library must have
+    routines: Mapping[str, Routine]  # by the interface that its adapter has for the function
     reference: Contract  # the operator's own code
     uses: tuple[Path, ...] = ()  # folders of operators whose files it uses if it has none of the name
     kernels_of: Operator | None = None  # the operator of these folders, on whose terms shipped kernels are tried alone

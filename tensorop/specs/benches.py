@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ _HINT = "pass the output of `tensorop bench DIR --format json`, or a product's s
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Vlen = Annotated[str, Field(pattern=r"^[0-9]{1,6}$")]
+_WIDTHS = re.compile(r"VLEN (\d+(?: and \d+)*): ")
 _Interval = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 
 
@@ -30,6 +32,7 @@ class _At(BaseModel):
     verdict: dict[str, str] = {}
     per_kflop: dict[str, dict[str, _Number]] = {}
     empty_cycles: dict[str, _Number] = {}
+    called: dict[str, str] = {}
 
     def _figures(self) -> dict[str, Any]:
         """Fields that Row and AtVlen share."""
@@ -44,6 +47,7 @@ class _At(BaseModel):
             "baseline_counters": {name: counters for name, counters in self.per_kflop.items() if name != OURS},
             "verdicts": self.verdict,
             "empty_cycles": self.empty_cycles,
+            "called": self.called,
         }
 
 
@@ -90,10 +94,14 @@ class _Baseline(BaseModel):
     config: str = ""
     remarks: list[str] = []
     cores: dict[_Vlen, dict[str, str]] = {}
+    limited: list[int] = []
 
     def info(self) -> BaselineInfo:
         cores = {int(vlen): by_dtype for vlen, by_dtype in self.cores.items()}
-        return BaselineInfo(self.version, self.config, tuple(self.remarks), cores)
+        # Older files name these VLENs in the remarks alone.
+        heads = filter(None, map(_WIDTHS.match, self.remarks))
+        older = [int(vlen) for head in heads for vlen in head[1].split(" and ")]
+        return BaselineInfo(self.version, self.config, tuple(self.remarks), cores, tuple(self.limited or older))
 
 
 class _Bench(BaseModel):

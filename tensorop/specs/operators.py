@@ -22,7 +22,7 @@ from tensorop.model.contract import OF_KERNEL, Contract, Operand
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
-from tensorop.model.operator import DRIVER, NEEDED, STAGES, Costs, Direct, Operator, Threads, Tunables
+from tensorop.model.operator import DRIVER, NEEDED, STAGES, Costs, Direct, Operator, Routine, Threads, Tunables
 from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
@@ -85,6 +85,7 @@ class OperatorSpec(File):
     stages: tuple[str, ...] = Field(default=STAGES, strict=False)
     against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
     baselines: dict[str, str] = Field(default_factory=dict)
+    routines: dict[str, Routine] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str] = Field(default_factory=dict)
     costs: Costs = Field(default_factory=Costs)
@@ -164,6 +165,8 @@ class OperatorSpec(File):
                 _check_expression(f"parameters.{name}", value, (*known, *self.flags), reals=True)
         for i, one_rule in enumerate(self.rules):
             _check_expression(f"rules.{i}.must", one_rule.must, known)
+        for name, routine in self.routines.items():
+            _check_expression(f"routines.{name}.where", routine.where, known)
         lacking = set(self.dims) - self.micro.keys() if self.micro else set()
         for key, given, more in (("drawn", self.drawn, set()), ("micro", self.micro, lacking)):
             wrong = (given.keys() - set(known)) | more

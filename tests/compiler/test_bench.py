@@ -2,7 +2,9 @@
 
 import json
 import subprocess
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import click
 import pytest
@@ -10,14 +12,22 @@ from click.testing import CliRunner
 
 from tensorop.backends import reach
 from tensorop.cli import library_commands
-from tensorop.commands import bench, doctor, libraries, verify
+from tensorop.commands import bench, contest, doctor, libraries, verify
+from tensorop.commands.contest import Contest
+from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import JobError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
+from tensorop.render import adapting
 from tensorop.report import threads
 from tensorop.runners import session
 from tensorop.runners.native import Native
+from tensorop.runners.protocol import TargetLibrary
+from tensorop.runners.session import Guest
+from tensorop.space import problems
 from tensorop.specs import benches, platforms
+from tensorop.verify import grid
+from tensorop.verify.subject import Subject
 from tests.support import products, shared_objects
 from tests.support.operators import gemm
 
@@ -182,6 +192,71 @@ def test_several_numbers_of_threads(product):
     assert 0.1 < means[2] < 4
     below = CliRunner().invoke(library_commands.bench, [*words, "--threads", "1,2", "--fail-below", "1000000"])
     assert below.stderr.count("below 1e+06: 96x96x96") == 2
+
+
+def blas(folder, **changed):
+    """A BLAS whose functions are slow or wrong (tests/support/blas.c)."""
+    library, macros = folder / "blas.so", {"EXTRA_GEMM": 0, "OFF_GEMM": 0, "EXTRA_GEMV": 0, "OFF_GEMV": 0, **changed}
+    source = Path(__file__).parents[1] / "support" / "blas.c"
+    defined = [f"-D{name}={value}" for name, value in macros.items()]
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", *defined, str(source), "-o", str(library)], check=True)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("changed", "called", "absent"),
+    [
+        ({"EXTRA_GEMM": 20}, "gemv", {}),
+        ({"EXTRA_GEMV": 20}, "gemm", {}),
+        ({"EXTRA_GEMM": 20, "OFF_GEMV": 1}, "gemm", {"peer (gemv) 1x64x96 f32 layout=row": "wrong-result"}),
+        ({"EXTRA_GEMV": 20, "OFF_GEMM": 1}, "gemv", {"peer (gemm) 1x64x96 f32 layout=row": "wrong-result"}),
+        ({"NO_GEMV": 1}, "gemm", {"peer (gemv) f32": "has no gemv function for f32"}),
+        (
+            {"OFF_GEMM": 1, "OFF_GEMV": 1},
+            None,
+            {f"peer ({n}) 1x64x96 f32 layout=row": "wrong" for n in ("gemm", "gemv")},
+        ),
+    ],
+)
+def test_a_baseline_is_the_fastest_right_function_of_its_library(tmp_path, changed, called, absent):
+    target, operator = reach(platforms.load("generic"), "native"), gemm()
+    peer = LibraryUnderTest("peer", blas(tmp_path, **changed), "cblas")
+    program = adapting.program(target.platform, operator).path
+    running = Contest(operator, target, program, libraries.ours(operator, naive(tmp_path), 1), (peer,), 1, False)
+    running.open("f32")
+    row = contest.row(running, problems.of(operator, "f32", (1, 64, 96)))
+    assert row.called == ({"peer": called} if called else {})
+    assert set(row.ratios) == ({"peer"} if called else set())
+    assert (row.verdicts["peer"] == "ok") is (called is not None)
+    assert running.absent.keys() == absent.keys()
+    assert all(why in running.absent[what] for what, why in absent.items())
+    assert row.to_json().get("called", {}) == row.called
+    square = contest.row(running, problems.of(operator, "f32", (16, 16, 16)))
+    assert square.called == {}  # one function alone computes it
+
+
+def test_every_form_of_a_product_with_a_vector_is_called_rightly(tmp_path):
+    """All transposes and layouts with leading dimensions, alpha and beta, of one row, one column and both."""
+    operator, seed = gemm(), Seed.draw()
+    reference = operator.reference
+    every = reference.full_grid("f32", reference.CONTROL_TILE, {"mc": 32, "kc": 64, "nc": 48}, seed.stream(0))
+    cases = [one for one in every if operator.routines["gemv"].serves(one.problem.sizes) and one.problem.sizes["k"]]
+    forms = Counter(
+        (one.problem.options["layout"], one.problem.options["ta"], one.problem.options["tb"], n == 1)
+        for one in cases
+        if max(n := one.problem.sizes["n"], one.problem.sizes["m"]) > 1
+    )
+    assert len(forms) == 16, forms
+    program = adapting.program(platforms.load("generic"), operator).path
+
+    def judged(**changed):
+        library = TargetLibrary(str(blas(tmp_path, **changed)), "gemv", "f32")
+        return grid.check(reference, Subject(Native(), program, Guest(libraries=(library,))), cases, 0, seed)
+
+    right = judged()
+    assert right.ok, right.outcome
+    assert right.cases == len(cases)
+    assert not judged(OFF_GEMV=1).ok
 
 
 def test_a_library_outside_of_a_product(tmp_path):

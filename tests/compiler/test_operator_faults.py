@@ -60,6 +60,9 @@ FAULTS: dict[str, tuple[str, str | None, str, tuple[str, ...]]] = {
     "no default": (YAML, '{block: "1024"}', "{}", (YAML, "key 'defaults'", "none is for 'block'")),
     "an unknown name in defaults": (YAML, '"1024"', '"1024 * l9"', (YAML, "key 'defaults'", "l9")),
     "an unknown name in costs": (YAML, COSTS, f"costs: {{terms: {{a: q * h}}}}\n{COSTS}", (YAML, "costs.terms.a", "q")),
+    "an unknown name in routines": (
+        YAML, COSTS, f"routines: {{a: {{interface: b, where: q == 1}}}}\n{COSTS}", (YAML, "key 'routines.a.where'", "q")
+    ),
     "costs that divide by zero": (YAML, COSTS, f"costs: {{terms: {{a: h // p}}}}\n{COSTS}", (YAML, "key 'costs'")),
     "an unknown name in costs.where": (
         YAML, COSTS, f"costs: {{where: {{a: q}}, terms: {{d: a}}}}\n{COSTS}", (YAML, "costs.where.a", "q")

@@ -1,6 +1,7 @@
 """bench under QEMU: modelled cycles of a small RVV product and of OpenBLAS, at three VLENs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -75,6 +76,21 @@ def test_short_calls_are_rid_of_what_an_empty_one_takes(found):
 def test_the_same_again(product, found):
     again = bench.bench(*products.reached(product), bench.BenchRequest(shapes=SHAPES[:1]))
     assert again.rows[0].to_json() == found.rows[0].to_json()
+
+
+def test_one_row_is_compared_with_the_cheaper_of_openblas_functions(product):
+    opened, target = products.reached(product)
+    given = bench.BenchRequest(["f32"], ((1, 64, 96),), final=False)
+    (row,) = bench.compare(opened.operator, target, opened.library, given).rows
+    (alone,) = bench.compare(replace(opened.operator, routines={}), target, opened.library, given).rows
+    assert list(row.by_vlen) == [128, 256, 512]
+    for vlen, at in row.by_vlen.items():
+        assert at.verdicts == {"ours": "ok", "openblas": "ok"}
+        fewer = at.ratios["openblas"].value < alone.by_vlen[vlen].ratios["openblas"].value
+        assert at.called == {"openblas": "gemv" if fewer else "gemm"}
+    assert row.called == {"openblas": ", ".join(dict.fromkeys(at.called["openblas"] for at in row.by_vlen.values()))}
+    assert "gemv" in row.called["openblas"]
+    assert alone.called == {}
 
 
 def test_a_baseline_this_architecture_lacks(product):

@@ -66,6 +66,20 @@ def test_figures_of_each_vlen_stand_beside_the_mean():
     assert record["by_vlen"]["128"]["per_kflop"] == {"ours": {"cycles": 250.0}, "openblas": {"cycles": 375.0}}
 
 
+def test_the_function_of_a_baseline_that_was_called_is_named():
+    two = bench(row(16, "f32", 2.0, called={"openblas": "gemv"}), row(32, "f32", 3.0))
+    record = json.loads(json.dumps(two.to_json()))
+    assert [one.get("called") for one in record["results"]] == [{"openblas": "gemv"}, None]
+    assert [one.called for one in benches.parse(record, "here")[0].rows] == [{"openblas": "gemv"}, {}]
+    assert str(two.lowest()["openblas"]) == "16x16x16 f32 (gemv)"
+    console = Console(width=200)
+    with console.capture() as said:
+        console.print(tables.bench_table(two))
+    assert "1.80 to 2.20 (gemv)" in said.get()
+    assert any(note.startswith("in brackets: the baseline's function") for note in tables.bench_notes(two))
+    assert not any("in brackets" in note for note in tables.bench_notes(bench(row(32, "f32", 3.0))))
+
+
 def widths(side, dtype, **ratios):
     """A row with a ratio at each VLEN, given as v128=1.5."""
     at = {int(v[1:]): AtVlen(4.0, {"openblas": Ratio(x, 0.9 * x, 1.1 * x)}) for v, x in ratios.items()}
@@ -101,10 +115,19 @@ def test_the_table_has_each_vlen_by_itself_with_its_interval():
 
 
 def test_what_a_reader_must_know_of_a_baseline_is_said():
-    told = {"openblas": BaselineInfo("0.3.34", "core A", ("VLEN 512: no right kernel of this width",))}
-    found = replace(bench(row(16, "f32", 2.0)), baselines=told)
-    assert found.to_json()["baselines"]["openblas"]["remarks"] == ["VLEN 512: no right kernel of this width"]
-    assert "openblas, VLEN 512: no right kernel of this width" in tables.bench_notes(found)
+    told = {"openblas": BaselineInfo("0.3.34", "core A", ("VLEN 512: no right kernel of this width",), limited=(512,))}
+    found = replace(bench(widths(16, "f32", v256=3.0, v512=0.5)), baselines=told)
+    info = found.to_json()["baselines"]["openblas"]
+    assert (info["remarks"], info["limited"]) == (["VLEN 512: no right kernel of this width"], [512])
+    assert "* openblas, VLEN 512: no right kernel of this width" in tables.bench_notes(found)
+    console = Console(width=200)
+    with console.capture() as said:
+        console.print(tables.bench_table(found))
+    means = said.get().splitlines()[-1].split()
+    assert (means[-4:], means.count("*")) == (["0.50", "lowest", "0.50", "*"], 1)
+    older = json.loads(json.dumps(found.to_json()))  # of a file that names the VLEN in the remark alone
+    del older["baselines"]["openblas"]["limited"]
+    assert benches.parse(older, "here")[0].baselines == told
 
 
 def alternative(value, under):

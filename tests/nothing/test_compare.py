@@ -45,10 +45,11 @@ def test_a_change_counts_beyond_threshold_and_intervals(then, now, verdict):
 
 
 def test_a_slower_machine_is_no_slower_library():
-    """A clock's change has to show beside the baseline too, unless that is of another version."""
+    """A clock's change has to show beside the baseline too, unless that has another version or function."""
 
-    def record(ours, ratio, version):
+    def record(ours, ratio, version, called=""):
         span = {"ratio": {"openblas": ratio}, "interval": {"openblas": [0.99 * ratio, 1.01 * ratio]}}
+        span |= {"called": {"openblas": called}} if called else {}
         return bench(row(16, ours, **span), baselines={"openblas": {"version": version, "config": ""}})
 
     old = record(100, 2.0, "0.3.34")
@@ -56,6 +57,10 @@ def test_a_slower_machine_is_no_slower_library():
     assert list(verdicts(old, record(60, 1.2, "0.3.34")).values()) == [WORSE]
     assert list(verdicts(old, record(60, 2.0, "0.3.35")).values()) == [WORSE]
     assert list(verdicts(old, record(150, 3.0, "0.3.34")).values()) == [IMPROVED]
+    assert list(verdicts(old, record(150, 0.5, "0.3.34", "gemv")).values()) == [IMPROVED]
+    gemv = record(100, 0.5, "0.3.34", "gemv")
+    assert list(verdicts(gemv, record(60, 0.5, "0.3.34", "gemv")).values()) == [SAME]
+    assert list(verdicts(gemv, record(60, 2.0, "0.3.34", "gemm")).values()) == [WORSE]
 
 
 def test_a_models_counts_are_exact_and_each_vlen_stands_by_itself():

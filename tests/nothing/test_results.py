@@ -107,6 +107,45 @@ def test_a_page_has_its_header_and_every_ratio(checkout):
     assert "- absent: openblas 100x100x100 f32 VLEN 512: wrong-result: C[0,0] is 1" in wide
 
 
+def vectors(called):
+    """A comparison of one row and one square; by_vlen of the row at one VLEN."""
+    ratios = {"openblas": Ratio(4.0, 3.0, 5.0)}
+    rows = (
+        Row("gemm", "f32", {"m": 1, "n": 64, "k": 64}, "row", 2.0, ratios, 0.1, called=called),
+        Row("gemm", "f32", {"m": 64, "n": 64, "k": 64}, "row", 2.0, ratios, 0.1),
+    )
+    return Bench("avx512", 1, "GFLOP/s", None, {"openblas": BaselineInfo("1", "so")}, {}, rows, {})
+
+
+def test_a_record_without_the_baselines_other_function_is_marked_until_it_is_measured_again(tmp_path):
+    about = {**ABOUT, "page": "gemm-avx512"}
+    (tmp_path / "README.md").write_text("<!-- results -->\n<!-- end -->\n")
+    record(tmp_path, "gemm-avx512-quick", {**about, "data": vectors({}).to_json()})
+    page, index = (Path(f"docs/results/{name}.md") for name in ("gemm-avx512", "index"))
+    made = render.render(tmp_path).pages
+    assert "| 1x64x64 | 2 | 4.00 (3.00 to 5.00) against gemm |\n| 64x64x64 | 2 | 4.00 (3.00 to 5.00) |" in made[page]
+    assert "- against gemm: the baseline's gemv is not measured there yet, and may be faster" in made[page]
+    assert "| 2 (1 against gemm) |" in made[index]
+    assert "| measured: clock; 1x64x64 against gemm |" in made[Path("README.md")]
+    record(tmp_path, "gemm-avx512-quick", {**about, "data": vectors({"openblas": "gemv"}).to_json()})
+    made = render.render(tmp_path).pages
+    assert not any("against gemm" in text for text in made.values())
+    assert "| 1x64x64 | 2 | 4.00 (3.00 to 5.00) (gemv) |" in made[page]
+
+
+def test_unseen_shapes_without_the_baselines_other_function_are_marked():
+    shape = {"dtype": "f32", "vlen": 256, "madds": 4096.0, "ratio": 2.0, "regret": None}
+    shapes = [{**shape, "problem": f"{m}x64x64 f32 layout=row", **more} for m, more in CALLED]
+    data = {"platform": "p", "unit": "u", "baseline": "b", "seeds": [1], "limit": None, "left_out": 0, "shapes": shapes}
+    about = records.Measurement.model_validate({**ABOUT, "payload": "unseen", "data": data})
+    one = records.Measured("gemm-p-unseen", about, records.Unseen.model_validate(data))
+    assert "\n- Of these, 1 are against gemm: the baseline's gemv is not measured there yet" in render.section(one).text
+    assert [line.alone for line in render.lines([one])] == [{"1x64x64 f32 layout=row": "against gemm"}]
+
+
+CALLED = ((1, {}), (1, {"called": "gemv"}), (2, {}))
+
+
 def test_a_dtype_that_is_indicative_is_called_so():
     model = {**MODEL, "indicative": {"f64": "its intervals are wide"}}
     ratios = {"openblas": Ratio(1.5, 1.4, 1.6)}
@@ -128,6 +167,8 @@ def test_the_readme_shows_the_vlen_that_is_the_least(checkout):
 def test_every_bar_says_how_it_was_made(checkout):
     text = numbers((checkout / "docs/images/overview.svg").read_text())
     assert "rvv, VLEN 128, f32: 2.45, simulated [2.00, 3.00]" in text
+    assert "rvv, VLEN 512, f32 *: 0.90, simulated [0.90]" in text  # limited by a remark
+    assert "* VLEN 512: none of this width" in text
     drawn = plots.draw(Plot("t", "GFLOP/s", [Bar("x", 1, 1, 2, "measured")], ratio=False, interval="range")).decode()
     assert "<!--  1.00 measured -->" in drawn
     assert "<!-- GFLOP/s -->" in drawn
