@@ -17,7 +17,7 @@ from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
-from tensorop.package import binding, loadable, plugin_record
+from tensorop.package import binding, loadable, manifest, plugin_record
 from tensorop.package.binding import Binding
 from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
@@ -160,10 +160,10 @@ def _doubts(card: Card, library: Path) -> Iterator[str]:
         yield f"holds kernels that a model wrote ({models})"
     whole = library.resolve()
     try:
-        manifest = jsontext.loads(files.read(whole.parent.parent / MANIFEST, files.JSON))
+        known = manifest.read(whole.parent.parent / MANIFEST)
         digest = hashlib.sha256(files.read(whole, files.LIBRARY)).hexdigest()
-        same = manifest["files"][f"lib/{whole.name}"] == f"sha256:{digest}"
-        verified = same and {verdict["outcome"] for verdict in manifest["results"]["verification"]} == {"ok"}
+        same = known["files"][f"lib/{whole.name}"] == f"sha256:{digest}"
+        verified = same and {verdict["outcome"] for verdict in known["results"]["verification"]} == {"ok"}
     except (OSError, ValueError, TypeError, KeyError):
         verified = False
     if not verified:
@@ -188,9 +188,8 @@ def _library(folder: Path, operator: str, card: Card) -> Path:
 def _of_folder(folder: Path) -> _Cards:
     path = folder / MANIFEST
     try:
-        manifest = dict(jsontext.loads(files.read(path, files.JSON)))
-        held = by_operator(manifest)
-        cards = {name: cast(Card, {**manifest, **of_one}) for name, of_one in held.items()}
+        whole = manifest.read(path)
+        cards = {name: cast(Card, {**whole, **of_one}) for name, of_one in by_operator(whole).items()}
         return {name: (card, _library(folder, name, card)) for name, card in cards.items()}
     except OSError as error:
         raise UsageError(

@@ -19,6 +19,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.model.winner import Winners, by_operator
+from tensorop.package.manifest import read
 from tensorop.package.product import MANIFEST, SHARE, Product
 from tensorop.package.publish import Staged
 from tensorop.specs import files, jsontext
@@ -135,8 +136,8 @@ def read_manifest(opened: Opened) -> tuple[Path, dict[str, Any]]:
     if root is None:
         raise UsageError(f"{opened.library} is not inside a product's folder", hint="pass the folder of a product")
     try:
-        return root, dict(jsontext.loads(files.read(root / MANIFEST, files.JSON)))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        return root, read(root / MANIFEST)
+    except (OSError, ValueError) as error:
         raise unreadable(root, error) from None
 
 
@@ -150,8 +151,8 @@ def kept(root: Path, *, device: bool = False) -> list[KeptKit]:
     path = root / KEPT
     try:
         document = jsontext.loads(files.read(path, files.JSON))
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"schema {document['schema']}")
+        if not jsontext.is_schema(document["schema"], SCHEMA):
+            raise ValueError(f"schema {document['schema']!r:.40}, expected {SCHEMA}")
         return [kitrows.kept(kit, f"kit {number}", device) for number, kit in enumerate(document["kits"])]
     except FileNotFoundError:
         return []

@@ -87,7 +87,7 @@ def lines(path: Path) -> list[Mapping[str, object]]:
     Raises UsageError for another file or version, JobError for a file that is cut off.
     """
     found = [_line(path, number, text) for number, text in enumerate(_lines(path), 1)]
-    if found[0].get("schema") != SCHEMA:
+    if not jsontext.is_schema(found[0].get("schema"), SCHEMA):
         raise UsageError(
             f"{path} has schema {found[0].get('schema')!r:.40}, expected {SCHEMA}",
             hint="use the version of tensorop that made the kit, or make a new kit with this one",

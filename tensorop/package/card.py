@@ -13,6 +13,7 @@ from tensorop.specs import files, jsontext
 
 # Split, so that a program that contains this module contains no card.
 MARKER = "\x7fTENSOROP" + "-CARD-1\n"
+CARD_SCHEMA = 1
 _LINE = 96
 
 
@@ -70,8 +71,8 @@ def quoted(piece: str) -> str:
 def read_card(library: Path) -> Card:
     """The card of a .so or .a, whatever its architecture.
 
-    Raises UsageError if the file cannot be read or has no card, JobError if the card is damaged or the file is
-    truncated.
+    Raises UsageError if the file cannot be read or has no card, JobError if the card is damaged or of another version,
+    or the file is truncated.
     """
     try:
         data = files.read(library, files.LIBRARY)
@@ -93,4 +94,5 @@ def read_card(library: Path) -> Card:
         ) from None
     if not isinstance(card, dict):
         raise JobError(f"the provenance card of {library} is damaged: no JSON object", hint="build the library again")
+    jsontext.require_schema(f"the provenance card of {library}", card, CARD_SCHEMA)
     return cast(Card, card)

@@ -9,18 +9,31 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from tensorop import __version__
 from tensorop.build import tool
 from tensorop.model.platform import Platform
 from tensorop.model.winner import DtypeRecord, Leaf, NodeRecord, Split, TreeRecord, VariantRecord, Winners
-from tensorop.package.card import Card
+from tensorop.package.card import CARD_SCHEMA, Card
 from tensorop.package.sources import OperatorPart
+from tensorop.specs import files as reading
+from tensorop.specs import jsontext
 
-CARD_SCHEMA, SCHEMA = 1, 2
+SCHEMA = 2
 _OF_OPERATOR = ("operator", "dtypes", "facts")  # keys of a card that depend on the operator
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
+
+
+def read(path: Path) -> Any:
+    """A product's manifest. Raises OSError, ValueError if it is damaged, JobError if it is of another version."""
+    found = jsontext.loads(reading.read(path, reading.JSON))
+    if not isinstance(found, dict):
+        raise ValueError("no JSON object")
+    jsontext.require_schema(str(path), found, SCHEMA)
+    return found
 
 
 def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, str]) -> Card:

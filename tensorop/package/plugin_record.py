@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import paths
-from tensorop.errors import SpecError, UnknownName, UsageError
+from tensorop.errors import JobError, SpecError, UnknownName, UsageError
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.specs import catalog, files, jsontext, platforms, primitives, yamltext
+from tensorop.package.manifest import read
+from tensorop.specs import catalog, platforms, primitives, yamltext
 from tensorop.specs.printable import one_line
 from tensorop.store import durable
 
@@ -96,9 +97,9 @@ def _found(plugin: str, plugins: tuple[Path, ...]) -> bool:
 def _recorded(manifest: Path | None) -> dict[str, str]:
     """The plug-in folders in a manifest as printable text; {} if it has none."""
     try:
-        named = {} if manifest is None else jsontext.loads(files.read(manifest, files.JSON)).get(FOLDERS, {})
+        named = {} if manifest is None else read(manifest).get(FOLDERS, {})
         found = [(name, folder) for name, folder in named.items() if isinstance(folder, str) and folder]
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, JobError):
         return {}  # code that needs the manifest reports its faults
     kinds = paths.PLUGIN_KINDS
     return {name: one_line(folder, _LONGEST) for name, folder in found if name.partition("/")[0] in kinds}
@@ -115,11 +116,12 @@ def carried(platform: Platform) -> dict[str, dict[str, str]]:
 def reopened(manifest: Path, plugins: tuple[Path, ...]) -> tuple[Path, ...]:
     """The plug-in folders to judge a product with: the user's, then one with the files in its manifest.
 
-    Only YAML that matches its schema is taken from a manifest, never Python. Raises SpecError that names the manifest.
+    Only YAML that matches its schema is taken from a manifest, never Python. Raises SpecError that names the manifest,
+    JobError for one of another version.
     """
     try:
-        documents = jsontext.loads(files.read(manifest, files.JSON)).get(CARRIED)
-    except (OSError, ValueError, AttributeError):
+        documents = read(manifest).get(CARRIED)
+    except (OSError, ValueError):
         return plugins  # code that needs the manifest reports its faults
     if documents is None:
         return plugins

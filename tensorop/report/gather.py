@@ -19,13 +19,14 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.winner import OperatorRecord, by_operator
 from tensorop.package import plugin_record
+from tensorop.package.manifest import read
 from tensorop.report import choices, dispatch_map, roofline, rounds, searches, threads
 from tensorop.report.choices import Choices, CloseChoices
 from tensorop.report.dispatch_map import DispatchMap
 from tensorop.report.roofline import Roofline
 from tensorop.report.rounds import Rounds
 from tensorop.report.searches import Failures, Run, SearchSummary, TemplateUse
-from tensorop.specs import benches, files, jsontext, operators, platforms
+from tensorop.specs import benches, operators, platforms
 from tensorop.store import journal
 from tensorop.store.history import History, group_of
 from tensorop.warm import start
@@ -158,13 +159,13 @@ def _list(value: Any) -> list[Any]:
 
 def _manifest(path: Path) -> dict[str, Any] | None:
     try:
-        found = jsontext.loads(files.read(path, files.JSON))
+        found: dict[str, Any] = read(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{path} cannot be read: {why}", hint=_AGAIN) from None
-    return found if isinstance(found, dict) else None
+    return found
 
 
 def _comparisons(path: Path) -> tuple[Bench, ...]:

@@ -72,7 +72,7 @@ def read(path: Path) -> RecordedSpace:
         head = jsontext.loads(first)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise SpecError(f"{path}: not a recorded space: {error}; expected gzip of JSON lines", hint=AGAIN) from None
-    if not isinstance(head, dict) or head.get("schema") != SCHEMA:
+    if not isinstance(head, dict) or not jsontext.is_schema(head.get("schema"), SCHEMA):
         got = head.get("schema") if isinstance(head, dict) else head
         raise SpecError(f"{path}, line 1: 'schema' is {got!r:.40}; expected {SCHEMA}", hint=AGAIN)
     expected, got = _digest(head, body), head.pop("digest", None)

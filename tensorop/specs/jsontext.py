@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
+
+from tensorop.errors import JobError
 
 MAX_INTEGER = 1 << 63
 MAX_VALUES = 1_000_000  # in one text; estimated by its punctuation before parsing
@@ -20,6 +23,20 @@ def loads(text: str | bytes) -> Any:
         return json.loads(text, parse_constant=_refused, parse_float=_real, parse_int=_integer)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
+
+
+def is_schema(found: object, version: int) -> bool:
+    """Whether the `schema` of a file is this version. True and 1.0 equal 1, but are none."""
+    return type(found) is int and found == version
+
+
+def require_schema(what: str, record: Mapping[str, object], version: int) -> None:
+    """Raises JobError unless a file of ours has this version of its format. what: its name in the message"""
+    if not is_schema(found := record.get("schema"), version):
+        raise JobError(
+            f"{what} has schema {found!r:.40}; this version of tensorop reads schema {version}",
+            hint="build the product again, or use the version of tensorop that made it",
+        )
 
 
 def require_few(text: str | bytes) -> None:

@@ -6,14 +6,16 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticKnownError
 
 from tensorop.errors import SpecError
 from tensorop.specs import files
+from tensorop.specs.jsontext import is_schema
 from tensorop.specs.yamltext import parse
 
 M = TypeVar("M", bound=BaseModel)
@@ -25,10 +27,17 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+def _integer(found: object) -> object:
+    """True and 1.0 equal 1 and would be taken for it."""
+    if not is_schema(found, 1):
+        raise PydanticKnownError("literal_error", {"expected": "1"})
+    return found
+
+
 class File(Record):
     """The base of all whole files."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Annotated[Literal[1], BeforeValidator(_integer)] = Field(alias="schema")
 
 
 def shared(part: BaseModel, kind: type) -> dict[str, Any]:

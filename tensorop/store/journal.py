@@ -224,7 +224,7 @@ def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:
                 return history, sound, line + rest
             raise _damaged(path, number, error) from error
         try:
-            if record["schema"] != SCHEMA:
+            if not jsontext.is_schema(record["schema"], SCHEMA):
                 raise JobError(
                     f"{path} has schema {record['schema']!r:.40} in line {number}; this version reads schema {SCHEMA}",
                     hint=f"use the version of tensorop that wrote it, or {START_OVER}",

@@ -137,7 +137,7 @@ def read_winners(path: Path) -> WarmSource:
             record = jsontext.loads(line)
             if record["event"] != ("winner" if head else "winners"):
                 raise ValueError(f"the event {record['event']!r:.40}")
-            if record["schema"] != SCHEMA:
+            if not jsontext.is_schema(record["schema"], SCHEMA):
                 raise ValueError(f"schema {record['schema']!r:.40}; this version reads {SCHEMA}")
             if not head:
                 head = {name: str(record[name]) for name in _HEAD} | {"lines": int(record["lines"])}

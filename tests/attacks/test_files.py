@@ -9,6 +9,7 @@ import _ctypes
 import contextlib
 import gzip
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -21,17 +22,18 @@ from tensorop.backends import native, null, qemu
 from tensorop.cli.main import cli
 from tensorop.cli.screen import screen
 from tensorop.commands import opened, report
-from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.errors import JobError, SpecError, TensoropError, UsageError
 from tensorop.model.kernel import KernelText
-from tensorop.package import card, loadable, publish
+from tensorop.package import card, loadable, plugin_record, publish
 from tensorop.package.product import MANIFEST, Product
 from tensorop.render.render import environment
 from tensorop.report import gather
 from tensorop.space import problems, recorded
-from tensorop.specs import benches, operators
+from tensorop.specs import benches, operators, yamlfile
 from tensorop.specs.printable import printable
 from tensorop.store import journal
 from tensorop.store.records import text_record
+from tensorop.warm import reading
 from tests.support.commands import ROOT, tensorop
 
 RUN = ROOT / "tests" / "data" / "run"
@@ -148,8 +150,8 @@ def test_another_schema_is_told_in_short(run: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("manifest.json", '{"dtypes": {"f32": 3}, "files": [], "results": 1}'),
-        ("manifest.json", '{"results": {"verification": 3}, "dtypes": {"f32": {"variants": [3]}}}'),
+        ("manifest.json", '{"schema": 2, "dtypes": {"f32": 3}, "files": [], "results": 1}'),
+        ("manifest.json", '{"schema": 2, "results": {"verification": 3}, "dtypes": {"f32": {"variants": [3]}}}'),
         ("bench.json", "NaN"),
         ("bench.json", '{"results": 3}'),
         ("bench.json", "[" * 100_000),
@@ -172,9 +174,12 @@ def library(tmp_path: Path, said: bytes) -> Path:
 
 @pytest.mark.parametrize(
     "said",
-    [b"", b"\0", b"{", b"{}", b"[]\0", b"3\0", b"NaN\0", b"[" * 100_000 + b"\0", b"\xff\0", b'{"a": 1e999}\0',
-     b'{"dtypes": {"f32": 3}}\0', b'{"dtypes": {"f32": {"variants": [1]}}}\0', b'{"platform": 3, "operator": 3}\0',
-     b'{"dtypes": {"f32": {"variants": [], "tree": {"feature": 1}}}}\0', b'{"operator": "../../x", "platform": "x"}\0'],
+    [b"", b"\0", b"{", b"{}", b'{"schema": 1}\0', b"[]\0", b"3\0", b"NaN\0", b"[" * 100_000 + b"\0", b"\xff\0",
+     b'{"a": 1e999}\0',
+     b'{"schema": 1, "dtypes": {"f32": 3}}\0', b'{"schema": 1, "dtypes": {"f32": {"variants": [1]}}}\0',
+     b'{"schema": 1, "platform": 3, "operator": 3}\0',
+     b'{"schema": 1, "dtypes": {"f32": {"variants": [], "tree": {"feature": 1}}}}\0',
+     b'{"schema": 1, "operator": "../../x", "platform": "x"}\0'],
 )  # fmt: skip
 def test_a_damaged_card(said: bytes, tmp_path: Path) -> None:
     path = library(tmp_path, said)
@@ -184,6 +189,39 @@ def test_a_damaged_card(said: bytes, tmp_path: Path) -> None:
         opened.open_product(path)
     with pytest.raises(TensoropError):
         api.load(path)
+
+
+VERSIONS = (0, -1, 7, True, 1.0, 2.0, "1", "2", None, [1])  # no file of ours has them
+
+
+@pytest.mark.parametrize("schema", VERSIONS)
+def test_another_version_of_a_card_a_manifest_or_yaml_is_refused_by_name(schema: object, tmp_path: Path) -> None:
+    path, got = library(tmp_path, json.dumps({**CARD, "schema": schema}).encode() + b"\0"), re.escape(repr(schema))
+    for read in (opened.open_product, api.load, opened.cards):
+        with pytest.raises(JobError, match=f"{path} has schema {got}; this version of tensorop reads schema 1"):
+            read(path)
+    path = tmp_path / MANIFEST
+    path.parent.mkdir(parents=True)
+    told = json.loads((RUN / MANIFEST).read_text())
+    path.write_text(json.dumps({**told, "schema": schema}))
+    for look in (lambda: api.load(tmp_path), lambda: plugin_record.reopened(path, ()), lambda: report.report(tmp_path)):
+        with pytest.raises(JobError, match=f"{path} has schema {got}; this version of tensorop reads schema 2"):
+            look()
+    with pytest.raises(SpecError, match=f"key 'schema': expected 1, got {got}"):
+        yamlfile.validate(yamlfile.File, {"schema": schema}, "x.yaml")
+
+
+@pytest.mark.parametrize("schema", VERSIONS)
+def test_another_version_of_a_file_of_lines_is_refused_by_name(schema: object, run: Path, tmp_path: Path) -> None:
+    path = run / KEPT / "journal.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([json.dumps({**json.loads(first), "schema": schema}) + "\n", *others]))
+    with pytest.raises(JobError, match=f"has schema {re.escape(repr(schema))} in line 1"):
+        journal.load(path)
+    path = tmp_path / "winners.jsonl"
+    path.write_text(json.dumps({"event": "winners", "schema": schema}) + "\n")
+    with pytest.raises(UsageError, match=f"schema {re.escape(repr(schema))}; this version reads 1"):
+        reading.read_winners(path)
 
 
 @pytest.mark.parametrize("name", ["[" * 4000, "x" * 201, "\ud800", "a\0b", "\u202e", "..", "a/b", ""])
@@ -241,6 +279,7 @@ ROWS = [[0, 0, 1.0, 0.0], [1, 0, None, 0.0]]
         ({"constraints": ["a > 9"]}, ROWS, "line 1: no configuration satisfies"),
         ({"facts": {"x": [1]}}, ROWS, "line 1: key 'facts.x'"),
         ({"schema": "x" * 100_000}, ROWS, "line 1: 'schema' is 'xxx"),
+        ({"schema": True}, ROWS, "line 1: 'schema' is True; expected 1"),
         ({"digest": "x" * 100_000}, ROWS, "line 1: 'digest' is 'xxx"),
     ],
 )

@@ -249,7 +249,7 @@ def test_a_platform_that_travels_is_held_against_the_same(
     for key, value in change.items():
         whole[key] = {**whole[key], **value} if isinstance(value, dict) and isinstance(whole.get(key), dict) else value
     manifest = tmp_path / "manifest.json"
-    manifest.write_text(json.dumps({"plugins": {"platforms/mine.yaml": yamlfile.dump(whole)}}))
+    manifest.write_text(json.dumps({"schema": 2, "plugins": {"platforms/mine.yaml": yamlfile.dump(whole)}}))
     with pytest.raises(SpecError, match=says):
         plugin_record.reopened(manifest, ())
     assert not (tmp_path / "cache" / "carried").exists()
@@ -259,7 +259,7 @@ def test_a_platform_that_travels_is_held_against_the_same(
 def test_no_python_travels(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path / "cache"))
     manifest = tmp_path / "manifest.json"
-    manifest.write_text(json.dumps({"plugins": {name: "print('here')"}}))
+    manifest.write_text(json.dumps({"schema": 2, "plugins": {name: "print('here')"}}))
     with pytest.raises(SpecError, match="expected platforms/NAME"):
         plugin_record.reopened(manifest, ())
 
@@ -299,7 +299,7 @@ def test_what_travels_is_read_before_it_is_written(
 ) -> None:
     monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path / "cache"))
     manifest = tmp_path / "manifest.json"
-    manifest.write_text(json.dumps({"plugins": told}))
+    manifest.write_text(json.dumps({"schema": 2, "plugins": told}))
     with pytest.raises(SpecError, match=says):
         plugin_record.reopened(manifest, ())
     assert not (tmp_path / "cache").exists()

@@ -24,7 +24,13 @@ def elf(machine):
 
 
 def library(path, machine=X86_64, **facts):
-    given = {"operator": "gemm", "platform": {"name": "generic"}, "dtypes": {"f32": {}}, **facts}
+    given = {
+        "schema": card.CARD_SCHEMA,
+        "operator": "gemm",
+        "platform": {"name": "generic"},
+        "dtypes": {"f32": {}},
+        **facts,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(elf(machine) + card.MARKER.encode("latin-1") + card.text(given).encode() + b"\0")
     return path
@@ -41,7 +47,7 @@ def test_a_folder_and_its_library_open_the_same(tmp_path):
     file = library(tmp_path / "lib/libtensorop_gemm.so")
     library(tmp_path / "lib/libtensorop_cblas.so")
     (tmp_path / "share/tensorop").mkdir(parents=True)
-    (tmp_path / "share/tensorop/manifest.json").write_text("{}")
+    (tmp_path / "share/tensorop/manifest.json").write_text('{"schema": 2}')
     by_folder, by_file = opened.open_product(tmp_path), opened.open_product(file)
     assert by_folder.library == by_file.library == file
     assert by_folder.root == by_file.root == tmp_path
@@ -94,6 +100,7 @@ def test_a_library_for_another_architecture_is_not_run_natively(tmp_path):
 def test_unknown_names(tmp_path):
     file = library(tmp_path / "lib.so")
     assert "unknown baseline 'openblas2'" in str(invoke("bench", file, "--against", "openblas2").exception)
+    assert "--against names no baseline; got ','" in str(invoke("bench", file, "--against", ",").exception)
     assert "unknown suite of gemm 'quik'" in str(invoke("bench", file, "--shapes", "quik").exception)
     assert "not a shape of gemm" in str(invoke("bench", file, "--shapes", "64x64").exception)
     assert "unknown dtype" in str(invoke("bench", file, "--dtype", "f8").exception)

@@ -291,7 +291,7 @@ def head(folder: Path) -> TranscriptHead:
 def _read(path: Path, what: str, made: Callable[[Path, dict[str, Any]], T]) -> T:
     try:
         record = jsontext.loads(files.text(path, files.TEXT))
-        if record["schema"] != SCHEMA:
+        if not jsontext.is_schema(record["schema"], SCHEMA):
             raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
         return made(path, record)
     except (OSError, SpecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
