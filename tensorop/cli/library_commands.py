@@ -92,7 +92,7 @@ _BASELINES = f"{', '.join(baseline.names('x86_64'))}; for other architectures op
 _Against = Annotated[
     str | None,
     Option(
-        f"Compare with these baselines: {_BASELINES}.",
+        f"Compare with these baselines, which must be there: {_BASELINES}.",
         "NAME,...",
         "openblas,blis",
         shown="those of the operator, usually openblas",
@@ -179,12 +179,10 @@ def bench(
         dtypes = tuning.dtypes(operator, dtype) if dtype else None
         if kits is not None:
             return (kits.bench(found, wanted, dtypes or (), layout),)
-        usual = ",".join(operator.against)
-        names = [name.strip() for name in (usual if against is None else against).split(",") if name.strip()]
-        if not names:
+        names = [name.strip() for name in (against or "").split(",") if name.strip()]
+        if against is not None and not names:
             raise UsageError(f"--against names no baseline; got {against!r}", hint="e.g. --against openblas")
-        for name, why in libraries.check_names(names, found.platform.arch, operator.baselines).items():
-            screen.echo(f"baseline {name} is skipped: it {why}", err=True)
+        libraries.check_names(names, found.platform.arch, operator.baselines)
         target = found.reach(runner)
         if max(threads) > 1 and "threads" in target.ignores:
             why = f"has no effect for '{found.platform.name}': {target.ignores['threads']}"

@@ -31,7 +31,7 @@ class BenchRequest:
 
     dtypes: Sequence[str] | None = None  # None: all dtypes of the library
     shapes: Sequence[Sequence[int]] | None = None  # sizes in the operator's order; None: `suite_of` its usual suite
-    against: Sequence[str] = ()  # baselines; empty: the operator's usual ones
+    against: Sequence[str] = ()  # baselines, none of which may be absent; empty: those usual ones that are there
     threads: int = 1
     layout: int = 0  # number of the operator's layout
     final: bool = True  # the slow and exact measurement
@@ -46,8 +46,8 @@ def bench(
 ) -> Bench:
     """Compares a product's library with baselines, problem by problem. tell: called with each finished row.
 
-    Raises UsageError (the library has none of the dtypes, a baseline is unknown) and JobError (our library does not
-    load or computes a wrong result, or no row could be measured).
+    Raises UsageError (the library has none of the dtypes, a baseline is unknown) and JobError (a baseline of `against`
+    is absent, our library does not load or computes a wrong result, or no row could be measured).
     """
     wanted = found.dtypes if request.dtypes is None else tuple(request.dtypes)
     held = [dtype for dtype in wanted if dtype in found.dtypes]
@@ -88,6 +88,8 @@ def compare(
         except BoardError:
             raise
         except JobError as error:
+            if request.against:
+                raise JobError(f"cannot compare with {name}: {error.message}", hint=error.hint) from None
             absent[name] = str(error).replace("\n", "; ")
     contest = Contest(
         operator,

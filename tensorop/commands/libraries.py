@@ -132,22 +132,16 @@ def check_known(name: str, arch: str = "x86_64", own: Mapping[str, str] = _NONE)
         raise errors.unknown_name("baseline", given, tuple({*_KNOWN, *more}))
 
 
-def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> dict[str, str]:
-    """The names that do not exist for an architecture, each with a reason for the user.
-
-    Raises UsageError for a name or version that is not a baseline on any architecture, and if none of the names exists.
-    """
-    lacking = {}
+def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, str] = _NONE) -> None:
+    """Raises UsageError for a name or version that is not a baseline, or not one of this architecture."""
     there = baseline.names(arch)
     for name in names:
         check_known(name, arch, own)
-        if below(name, own) not in there and own.get(name) != ALONE:
-            lacking[name] = f"does not exist for {arch}; there is {', '.join(there)}"
-    if names and len(lacking) == len(set(names)):
+    lacking = [name for name in names if below(name, own) not in there and own.get(name) != ALONE]
+    if lacking:
         raise errors.UsageError(
             f"--against {', '.join(lacking)}: no such baseline for {arch}", hint=f"use one of {', '.join(there)}"
         )
-    return lacking
 
 
 def bring(

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from packaging.version import Version
 
 from tensorop.backends import reach
 from tensorop.cli import library_commands
@@ -18,6 +19,7 @@ from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import JobError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
+from tensorop.provision import baseline
 from tensorop.render import adapting
 from tensorop.report import threads
 from tensorop.runners import session
@@ -316,12 +318,13 @@ def test_threads_that_go_on_looking_for_work_are_waited_for(tmp_path, monkeypatc
 
     monkeypatch.setattr(session, "_reply", watch)
     target = reach(platforms.load("generic"), "native")
-    given = bench.BenchRequest(["f32"], SHAPES[:1], ("cudnn",), final=False)
+    given = bench.BenchRequest(["f32"], SHAPES[:1], final=False)
+    alone = replace(gemm(), against=("cudnn",))  # which is absent here
 
     def wait(folder, *how, threads=2):
         rested.clear()
         folder.mkdir()
-        bench.compare(gemm(), target, naive(folder, *how), replace(given, threads=threads))
+        bench.compare(alone, target, naive(folder, *how), replace(given, threads=threads))
         return sum(rested) / len(rested)
 
     assert wait(tmp_path / "one", threads=1) == 0
@@ -337,6 +340,19 @@ def test_a_library_that_is_right_in_its_first_call_alone_has_no_figure(tmp_path,
     first = naive(tmp_path, "(calls++ ? k - 1 : k)", "static int calls;\n")
     with pytest.raises(JobError, match="computes a wrong result"):
         bench.compare(gemm(), target, first, bench.BenchRequest(["f32"], SHAPES[:1], against, final=False))
+
+
+def test_a_named_baseline_that_is_absent_ends_the_command_before_it_measures(product, monkeypatch):
+    """Also where others are there: their table would be read as all that was asked for."""
+    monkeypatch.setattr("tensorop.provision.baseline.TORCH", baseline.InstalledPackage("no-such-torch", Version("2.8")))
+    for names in ("torch", "openblas,torch"):
+        ended = CliRunner().invoke(library_commands.bench, [str(product), "--against", names, "--fast"])
+        assert isinstance(ended.exception, JobError)
+        assert ended.exception.exit_status == 1
+        told = str(ended.exception)
+        assert "cannot compare with torch: no-such-torch is not installed in the Python that runs tensorop" in told
+        assert "pip install 'no-such-torch>=2.8'" in told
+        assert " x openblas" not in ended.output
 
 
 def test_the_whole_grid_of_a_product(product):
