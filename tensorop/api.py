@@ -17,7 +17,7 @@ from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
 from tensorop.model.winner import by_operator
-from tensorop.package import binding, loadable, manifest, plugin_record
+from tensorop.package import arguments, binding, loadable, manifest, plugin_record
 from tensorop.package.binding import Binding
 from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
@@ -77,8 +77,9 @@ class Library:
 
     @threads.setter
     def threads(self, count: int) -> None:
+        number = arguments.whole("threads", count, 32)
         for one in self.operators.values():
-            one.lib.tensorop_set_num_threads(count)
+            one.lib.tensorop_set_num_threads(number)
 
     @property
     def card(self) -> dict[str, object]:

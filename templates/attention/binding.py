@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import flag
+from tensorop.package.arguments import flag, real, require_apart, whole
 from tensorop.provision import baseline
 from tensorop.specs import pymodule
 
@@ -31,8 +30,8 @@ def declarations(dtypes: tuple[str, ...]) -> str:
     """The C declarations `bind` uses, for cffi."""
     description = Path(__file__).with_name("description.h").read_text(encoding="utf-8")
     texts = [description, "const char *tensorop_attention_message(int status);"]
-    for _, held, real, function in (_KINDS[dtype] for dtype in dtypes):
-        arrays = f"const {held} *q, const {held} *k, const {held} *v, {held} *o, {real} *lse"
+    for _, held, of_sums, function in (_KINDS[dtype] for dtype in dtypes):
+        arrays = f"const {held} *q, const {held} *k, const {held} *v, {held} *o, {of_sums} *lse"
         texts.append(f"int {function}(const struct tensorop_attention *, {arrays}, void *, size_t);")
     return "\n".join(texts)
 
@@ -63,7 +62,7 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         causal: whether a query sees no key behind its own; as window=(-1, 0)
         window: keys that a query sees before and behind its own, both inclusive; -1: all
         align: `end`: the last query's own key is the last one; `start`: the first query's is the first one
-        scale: None for 1 / sqrt(d)
+        scale: a number that is finite in float32; None for 1 / sqrt(d)
         starts: of a ragged batch, (batch + 1) rows where its sequences begin, of q and of k and v; then q is
         (rows, heads, d) or (heads, rows, d)
         out: a writable array for the output that overlaps no other array, its last axis contiguous; None for a new one
@@ -91,24 +90,25 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         if offsets is not None and len(offsets[0]) != len(offsets[1]):
             raise ValueError(f"starts are of {len(offsets[0]) - 1} and {len(offsets[1]) - 1} sequences")
         result = np.empty(q.shape, q.dtype) if out is None else _output(out, q.shape, q.dtype)
-        if out is not None and any(np.may_share_memory(one, out) for one in (q, k, v)):
-            raise ValueError("out overlaps another operand")
+        if out is not None:
+            require_apart("out", out, {"q": q, "k": k, "v": v})
         (batch, queries, heads), (of_k, keys, key_heads) = (_sizes(one, layout, offsets) for one in (q, k))
         if of_k != batch or k.shape[-1] != q.shape[-1]:
             raise ValueError(f"q and k differ in batch or d: {q.shape}, {k.shape}")
         left, right = _window(causal, window)
         steps = [step for one in (q, k, v, result) for step in _steps(one, layout)]
         usual = 1.0 / np.sqrt(q.shape[-1]) if q.shape[-1] else 1.0
+        scale = usual if scale is None else real("scale", scale, 32)
         held = [ffi.NULL, ffi.NULL] if offsets is None else [ffi.from_buffer("int32_t[]", one) for one in offsets]
         z = ffi.new(
             "struct tensorop_attention *",
-            [batch, heads, key_heads, queries, keys, q.shape[-1], *steps, usual if scale is None else float(scale),
-             left, right, _ALIGN[align], *held],
+            [batch, heads, key_heads, queries, keys, q.shape[-1], *steps, scale, left, right, _ALIGN[align], *held],
         )  # fmt: skip
-        sums = np.empty((batch if offsets is None else 1, heads, queries), np.float32) if lse else None
-        _, stored, real, function = kind
+        wanted = flag("lse", lse)
+        sums = np.empty((batch if offsets is None else 1, heads, queries), np.float32) if wanted else None
+        _, stored, of_sums, function = kind
         at = [ffi.cast(f"{stored} *", one.ctypes.data) for one in (q, k, v, result)]
-        at.append(ffi.NULL if sums is None else ffi.cast(f"{real} *", sums.ctypes.data))
+        at.append(ffi.NULL if sums is None else ffi.cast(f"{of_sums} *", sums.ctypes.data))
         status = getattr(lib, function)(z, *at, ffi.NULL, 0)
         if status:
             text = ffi.string(lib.tensorop_attention_message(status)).decode()
@@ -153,7 +153,8 @@ def _output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Numbers:
 
 def _offsets(given: Any) -> NDArray[np.int32]:
     found = np.ascontiguousarray(given)
-    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu" or found.max(initial=0) >= 1 << 31:
+    most = 1 << 31
+    if found.ndim != 1 or not found.size or found.dtype.kind not in "iu" or found.max() >= most or found.min() < -most:
         raise ValueError(f"starts are one-dimensional integers of 32 bits, one more than sequences; got {given!r:.80}")
     return found.astype(np.int32)
 
@@ -175,7 +176,7 @@ def _steps(array: Numbers, layout: str) -> tuple[int, int, int]:
 def _window(causal: Any, window: Any) -> tuple[int, int]:
     causal = flag("causal", causal)
     try:
-        left, right = (-1, -1) if window is None else map(operator.index, window)
+        left, right = (-1, -1) if window is None else (whole("window", one) for one in window)
     except (TypeError, ValueError):
         raise ValueError(f"window is two integers, keys before and behind; got {window!r:.80}") from None
     if min(left, right) < -1:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
+from tensorop.package.arguments import real, whole
+
 _DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 _CPU = ("cpu", "meta")
 # Arguments of other attention functions, and the name of what each asks for.
@@ -138,8 +140,9 @@ def function(library: str, attention: Callable[..., Any], dtypes: tuple[str, ...
         if heads != of_keys and not (enable_gqa and of_keys and heads % of_keys == 0):
             more = "with enable_gqa=True the number of key's divides that of query's, else they are equal"
             raise ValueError(f"query has {heads} heads and key {of_keys}: {more}")
-        left, right = window
+        left, right = (whole("window", one) for one in window)
         right = 0 if is_causal else right
+        scale = None if scale is None else real("scale", scale, 32)
         return torch.ops.tensorop.attention(query, key, value, library, left, right, align, scale)
 
     return scaled_dot_product_attention

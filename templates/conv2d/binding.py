@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import dense, flag, whole
+from tensorop.package.arguments import dense, flag, require_apart, whole
 
 _KINDS = {"f32": ("float32", "float", "s"), "f64": ("float64", "double", "d")}
 _NAMES = (
@@ -142,8 +142,8 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         _check_output(y, shape, x.dtype)
         if b is not None and b.shape != (k,):
             raise ValueError(f"bias has the shape ({k},), got {b.shape}")
-        if out is not None and any(a is not None and np.may_share_memory(a, out) for a in (x, w, b)):
-            raise ValueError("out overlaps another operand")
+        if out is not None:
+            require_apart("out", out, {"x": x, "w": w, "bias": b})
         _, real, letter = kind
         at = [ffi.NULL if a is None else ffi.cast(f"{real} *", a.ctypes.data) for a in (x, w, b, y)]
         _check(getattr(lib, f"tensorop_{letter}conv2d")(conv, *at, ffi.NULL, 0), x, w)

@@ -10,7 +10,7 @@ import _cffi_backend
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import flag
+from tensorop.package.arguments import LARGEST, flag, real, require_apart
 
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
@@ -75,7 +75,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
     """
     ffi = library.ffi
     from_buffer = _cffi_backend.FFI().from_buffer  # without the Python function that cffi.FFI has around it
-    ndarray, empty, one, zero = np.ndarray, np.empty, 1.0, 0.0
+    ndarray, empty, one, zero, most = np.ndarray, np.empty, 1.0, 0.0, LARGEST[32]
     by_name = {name: d for d in library.dtypes for name in _KINDS[d].arrays}
     plans: dict[Any, _Plan] = {}
 
@@ -98,8 +98,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
         b_lies, b_by_row, ldb = _lying(y)
         c_lies, c_by_row, ldc = (_BY_ROW, True, max(n, 1)) if c is None else _lying(c)
         copied = _COPY in (a_lies, b_lies, c_lies)
-        if copied and c is not None and (_overlap(c, x) or _overlap(c, y)):
-            raise ValueError("c overlaps a or b")  # the C function looks for it, but does not see what is copied
+        if copied and c is not None:
+            require_apart("c", c, {"a": x, "b": y})  # the C function looks for it, but does not see what is copied
         call = ffi.new(f"struct tensorop_gemm_{dtype}_call *")
         call.layout = _ROW_MAJOR if c_by_row else _COLUMN_MAJOR
         call.transa = _TRANSPOSED if transpose_a == (a_by_row == c_by_row) else _PLAIN
@@ -129,7 +129,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
         a: (m, k), or (k, m) with transpose_a
         b: (k, n), or (n, k) with transpose_b
         c: (m, n), written in place; None for a new array, and then beta must be 0
-        alpha, beta: numbers; at beta = 0, `c` is not read. For int8 they are integers
+        alpha, beta: numbers, rounded to the type of `c`; at beta = 0, `c` is not read. For int8 they are integers
         transpose_a, transpose_b: whether `a` or `b` is transposed
 
         `a` and `b` have one dtype that the library holds: float32, float64, int8, float16 or bfloat16 (of ml_dtypes, or
@@ -139,12 +139,12 @@ def bind(library: Any) -> Callable[..., Matrix]:
         An array with contiguous rows or columns is used in place, with any leading dimension. Other arrays are copied.
 
         Raises TypeError for a wrong dtype, and for alpha, beta or a transpose of a wrong type. Raises ValueError for
-        shapes that do not fit, and for an alpha or beta that must be an integer. Raises ValueError for a `c` that is
-        read-only or overlaps `a`, `b` or itself, too.
+        shapes that do not fit, for an alpha or beta that must be an integer or is too large for the type of `c`, and
+        for a `c` that is read-only or overlaps `a`, `b` or itself.
         """
         if alpha is not one or beta is not zero:
-            alpha = alpha if type(alpha) is float else _real("alpha", alpha)
-            beta = beta if type(beta) is float else _real("beta", beta)
+            alpha = alpha if type(alpha) is float else real("alpha", alpha, error=TypeError)
+            beta = beta if type(beta) is float else real("beta", beta, error=TypeError)
         if transpose_a is not False or transpose_b is not False:
             transpose_a = flag("transpose_a", transpose_a, TypeError)
             transpose_b = flag("transpose_b", transpose_b, TypeError)
@@ -171,10 +171,14 @@ def bind(library: Any) -> Callable[..., Matrix]:
             c = empty(shape, result)
         out = np.ascontiguousarray(c) if c_lies == _COPY else c
         if alpha != 1 or beta != 0:
-            whole = result.kind == "i"
             call = ffi.new(ffi.typeof(call), call[0])
-            call.alpha = _integer("alpha", alpha) if whole else alpha
-            call.beta = _integer("beta", beta) if whole else beta
+            if result.kind == "i":
+                call.alpha, call.beta = _integer("alpha", alpha), _integer("beta", beta)
+            else:
+                if not (-most <= alpha <= most and -most <= beta <= most):
+                    bits = 8 * result.itemsize
+                    alpha, beta = real("alpha", alpha, bits), real("beta", beta, bits)
+                call.alpha, call.beta = alpha, beta
         status = function(
             call,
             from_buffer(a if a_lies == _BY_ROW else a.T if a_lies == _BY_COLUMN else _first(a, a_lies)),
@@ -182,7 +186,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
             from_buffer(out if c_lies == _BY_ROW else out.T if c_lies == _BY_COLUMN else _first(out, c_lies)),
         )
         if status == _OVERLAP:
-            raise ValueError("c overlaps a or b")
+            raise ValueError("c overlaps a or b: give an array with memory of its own")
         if status != 0:
             raise RuntimeError(f"gemm returned status {status}; include/tensorop/gemm.h says what it means")
         if out is not c:
@@ -201,25 +205,10 @@ def _matrix(name: str, value: Any) -> Matrix:
     return array
 
 
-def _real(name: str, value: Any) -> Any:
-    """What C takes as a number."""
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    if isinstance(value, str | bytes | complex) or kind == "c" or np.ndim(value) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} is {value!r:.80}: it must be a real number")
-    return value
-
-
 def _integer(name: str, value: float) -> int:
     if not -(2**31) <= value < 2**31 or value != int(value):
         raise ValueError(f"{name} is {value}, beside integers it must be one, of 32 bits")
     return int(value)
-
-
-def _overlap(one: Matrix, other: Matrix) -> bool:
-    try:
-        return bool(np.shares_memory(one, other, max_work=10_000))
-    except np.exceptions.TooHardError:
-        return True
 
 
 def _overlaps_itself(array: Matrix) -> bool:

@@ -153,7 +153,9 @@ def _faults(operator: Operator, known: tuple[str, ...]) -> list[CallFault]:
         found.append(CallFault(f"LD_{name.upper()}", sentence, holds))
     if _has_workspace(contract):
         found.append(CallFault("WORKSPACE", "the workspace is smaller than it must be", ""))
-    return [*found, CallFault("VARIANT", "there is no such variant", "")]
+    found.append(CallFault("VARIANT", "there is no such variant", ""))
+    sentence = "must be at most FLT_MAX in size, since it is computed with in float"
+    return [*found, *(CallFault(name.upper(), f"{name} {sentence}", "") for name in contract.parameters)]
 
 
 def _has_workspace(contract: Contract) -> bool:

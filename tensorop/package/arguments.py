@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
+import math
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+LARGEST = {32: float(np.finfo(np.float32).max), 64: float(np.finfo(np.float64).max)}  # real number, by its bits
+_MOST_WORK = 10_000  # solutions that NumPy tries before it gives up, in milliseconds
 
 
-def whole(name: str, value: Any, bits: int = 64) -> int:
-    """An integer of that many bits. Raises ValueError."""
+def _scalar(value: Any) -> Any:
+    """The number itself, of an array without dimensions or a scalar of NumPy or PyTorch."""
+    return value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
+
+
+def whole(name: str, value: Any, bits: int = 64, error: type[Exception] = ValueError) -> int:
+    """An integer of that many bits. Raises `error`, also for True and False."""
+    given = _scalar(value)
     try:
-        found = operator.index(value)  # NumPy's integers have an index
+        found = operator.index(given)
     except TypeError:
         found = 1 << bits
-    if isinstance(value, bool) or not -(1 << bits - 1) <= found < 1 << bits - 1:
-        raise ValueError(f"{name} is {value!r:.80}: it must be an integer of {bits} bits")
+    if isinstance(given, bool) or not -(1 << bits - 1) <= found < 1 << bits - 1:
+        raise error(f"{name} is {value!r:.80}: it must be an integer of {bits} bits")
+    return found
+
+
+def real(name: str, value: Any, bits: int = 64, error: type[Exception] = ValueError) -> float:
+    """A real number that is computed with in that many bits; infinities and NaN pass.
+
+    Raises `error` for what is no number, such as a text or True, and ValueError for a finite number that becomes
+    infinite in so many bits.
+    """
+    given, found = _scalar(value), None
+    if hasattr(given, "__float__") and not isinstance(given, bool) and not getattr(given, "ndim", 0):
+        try:
+            found = float(given)
+        except OverflowError:  # an integer
+            found = math.inf
+        except (TypeError, ValueError):
+            pass
+    if found is None:
+        raise error(f"{name} is {value!r:.80}: it must be a real number")
+    if abs(found) > LARGEST[bits] and (math.isfinite(found) or given != found):
+        most = f"at most {LARGEST[bits]:.6g}, the largest number of {bits} bits"
+        raise ValueError(f"{name} is {value!r:.80}: it must be {most}, since the call computes with those")
     return found
 
 
@@ -35,3 +67,20 @@ def dense(given: Any) -> Array:
     if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
         return array
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+
+
+def require_apart(name: str, written: Array, others: Mapping[str, Array | None]) -> None:
+    """Raises ValueError if an array that is written shares an element with another one.
+
+    Elements count, not the stretches of memory from first to last. Arrays whose strides make that test too long are
+    refused too.
+    """
+    for other, array in others.items():
+        try:
+            if array is not None and np.shares_memory(written, array, max_work=_MOST_WORK):  # type: ignore[arg-type]
+                raise ValueError(f"{name} overlaps {other}: give an array with memory of its own")
+        except np.exceptions.TooHardError:
+            raise ValueError(
+                f"{name} may overlap {other}: it takes too long to tell from the strides {written.strides} and "
+                f"{array.strides}; give an array with memory of its own"  # type: ignore[union-attr]
+            ) from None

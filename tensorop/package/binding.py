@@ -10,12 +10,12 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from tensorop.errors import SpecError
+from tensorop.model import expression
 from tensorop.model.call import Access
 from tensorop.model.contract import Operand
-from tensorop.model.expression import real
 from tensorop.model.number import Number
 from tensorop.model.operator import Operator
-from tensorop.package.arguments import Array, dense, whole
+from tensorop.package.arguments import Array, dense, real, require_apart, whole
 from tensorop.specs import operators, products
 
 _NO_MEMORY, _UNSUPPORTED = -5, -1  # of common.h
@@ -107,24 +107,22 @@ class _Generated:
         arrays = {name: np.asarray(given[name]) for name in self._operands if given[name] is not None}
         dtype = self._dtype(library.dtypes, arrays)
         known = {**self._sizes(arrays, given), **dict(self._flags(given))}
-        numbers = {n: _real(n, given[n]) for n in self._contract.parameters if given[n] is not None}
+        numbers = {n: real(n, given[n]) for n in self._contract.parameters if given[n] is not None}
         lines = {f"ld_{name}": _line(self._operands[name], known) for name in self._contract.leading}
         call = library.ffi.new(f"struct {self._struct} *", {**known, **numbers, **lines})
         self._require(library, getattr(library.lib, f"{self._struct}_check")(call), known)
         for name in self._contract.parameters.keys() - numbers:
-            setattr(call, name, real(str(self._contract.parameters[name]), known))
+            setattr(call, name, expression.real(str(self._contract.parameters[name]), known))
         passed = {
             name: _fitting(name, arrays.get(name), one.sides(known), one.number(dtype), one.access)
             for name, one in self._operands.items()
         }
         for name, array in passed.items():
-            others = [one for other, one in passed.items() if other != name and one is not None]
-            written = array is not None and self._operands[name].access is not Access.IN
-            if written and any(np.may_share_memory(array, other) for other in others):
-                raise ValueError(f"{name} overlaps another array")
+            if array is not None and self._operands[name].access is not Access.IN:
+                require_apart(name, array, {other: one for other, one in passed.items() if other != name})
         at = [library.ffi.NULL if a is None else library.ffi.cast("void *", a.ctypes.data) for a in passed.values()]
         workspace = (library.ffi.NULL, 0) if self._operator.interface.workspace else ()
-        self._require(library, getattr(library.lib, self._function(dtype))(call, *at, *workspace), known)
+        self._require(library, getattr(library.lib, self._function(dtype))(call, *at, *workspace), {**known, **numbers})
         outputs = tuple(passed[name] for name in self._outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -169,7 +167,7 @@ class _Generated:
             else:
                 yield name, whole(name, int(value) if isinstance(value, bool | np.bool_) else value, 32)
 
-    def _require(self, library: Any, status: int, known: Mapping[str, int]) -> None:
+    def _require(self, library: Any, status: int, known: Mapping[str, float]) -> None:
         if status == 0:
             return
         sentence = library.ffi.string(getattr(library.lib, f"{self._struct}_message")(status)).decode()
@@ -182,13 +180,6 @@ def _names(number: Number) -> Iterator[str]:
     yield np.dtype(number.storage).name
     if not number.whole and not issubclass(number.storage, np.floating):
         yield {"bf16": "bfloat16"}.get(number.name, number.name)
-
-
-def _real(name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} is {value!r:.80}: it must be a real number") from None
 
 
 def _line(operand: Operand, known: Mapping[str, int]) -> int:

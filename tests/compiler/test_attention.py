@@ -120,6 +120,28 @@ def test_views_and_ragged_batches_are_read_where_they_lie(made: Path) -> None:
         np.testing.assert_allclose(lse[:, of_q], sums[0], rtol=1e-5, atol=1e-5)
 
 
+def test_an_output_lies_between_its_operands(made: Path) -> None:
+    """As a projection leaves them: elements count, not the memory from first to last."""
+    attention, rng = api.load(made).attention, np.random.default_rng(6)
+    beside = rng.standard_normal((2, 40, 4, 4, 16), np.float32)
+    packed = rng.standard_normal((2, 40, 4 * 64), np.float32)
+    rows = rng.standard_normal((2, 40, 4, 64), np.float32)
+    for q, k, v, out in (
+        tuple(beside[:, :, i] for i in range(4)),
+        tuple(packed[..., 64 * i : 64 * (i + 1)].reshape(2, 40, 4, 16) for i in range(4)),
+        tuple(rows[..., 16 * i : 16 * (i + 1)] for i in range(4)),
+    ):
+        before = [one.copy() for one in (q, k, v)]
+        want = attention(*before, causal=True)
+        for layout, turned in (("bshd", lambda one: one), ("bhsd", lambda one: one.swapaxes(1, 2))):
+            attention(*map(turned, (q, k, v)), causal=True, layout=layout, out=turned(out))
+            assert np.array_equal(out, want)
+        assert all(np.array_equal(one, other) for one, other in zip((q, k, v), before, strict=True))
+        for name, operand in zip("qkv", (q, k, v), strict=True):
+            with pytest.raises(ValueError, match=f"out overlaps {name}"):
+                attention(q, k, v, out=operand)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_give_the_same(made: Path, threads: int) -> None:
     library, rng = api.load(made), np.random.default_rng(2)
@@ -188,9 +210,14 @@ def test_python_refuses_what_cannot_be(made: Path) -> None:
         ({"window": 3}, "window is two integers"),
         ({"window": (-2, 0)}, "left and right must be -1 or more"),
         ({"scale": np.inf}, "scale must be finite"),
+        ({"scale": 1e300}, "scale is 1e+300: it must be at most 3.40282e+38"),
+        ({"scale": "0.5"}, "scale is '0.5': it must be a real number"),
+        ({"scale": True}, "scale is True: it must be a real number"),
+        ({"lse": "no"}, "lse is 'no': it must be True or False"),
+        ({"window": (True, 0)}, "window is two integers"),
         ({"out": np.zeros((1, 4, 6, 9), np.float32)}, "out is an aligned float32 array of shape"),
         ({"out": np.broadcast_to(np.zeros((1, 1, 1, 8), np.float32), q.shape)}, "out is read-only"),
-        ({"out": q}, "out overlaps another operand"),
+        ({"out": q}, "out overlaps q: give an array with memory of its own"),
         ({"starts": ([0, 4], [0, 5])}, "q, k and v have 3 dimensions each"),
     ):
         with pytest.raises(ValueError, match=re.escape(sentence)):
@@ -205,8 +232,9 @@ def test_python_refuses_what_cannot_be(made: Path) -> None:
     ):
         with pytest.raises(ValueError, match=sentence):
             attention(*given)
-    for starts in (([0, 3, 2], [0, 1, 2]), ([0, 9], [0, 5]), ([0, 4], [-1, 5])):
-        with pytest.raises(ValueError, match=r"starts must ascend|starts are of"):
+    narrowed = (([0, 4], [-(1 << 32), 5]), ([0, 4], [1 << 32, 5]), ([0.0, 4.0], [0, 5]), ([False, True], [0, 5]))
+    for starts in (([0, 3, 2], [0, 1, 2]), ([0, 9], [0, 5]), ([0, 4], [-1, 5]), *narrowed):
+        with pytest.raises(ValueError, match=r"starts must ascend|starts are of|starts are one-dimensional integers"):
             attention(q[0], k[0], k[0], starts=starts)
     with pytest.raises(TypeError, match="q is float64"):
         attention(q.astype(np.float64), k, k)
@@ -230,6 +258,7 @@ FAULTS = {  # fields of the description -> status
     ".queries = 1ll << 40": -4,
     ".q_row = 1ll << 61": -4,
     ".scale = 1.0 / 0.0": 9,
+    ".scale = -1e300": 9,
     ".batch = 1ll << 60, .queries = 0": 0,  # nothing to do, at once
     ".batch = 1ll << 60, .heads = 0": 0,
     ".left = INT64_MAX, .right = INT64_MAX, .queries = 0": 0,  # windows of any width

@@ -172,6 +172,12 @@ def test_an_array_for_the_result_must_be_one_that_can_take_it(made: Path) -> Non
         assert not out.any()
     with pytest.raises(TypeError, match="out is list"):
         conv2d(x, w, out=[])
+    buffer = np.ones(400, np.float32)
+    x, w, y = buffer[:100].reshape(1, 4, 5, 5), buffer[100:244].reshape(w.shape), buffer[244:280].reshape(1, 4, 3, 3)
+    assert (conv2d(x, w, out=y) == 36).all()
+    for name, start in (("x", 99), ("w", 100), ("w", 243)):
+        with pytest.raises(ValueError, match=f"out overlaps {name}: give an array with memory of its own"):
+            conv2d(x, w, out=buffer[start : start + 36].reshape(1, 4, 3, 3))
 
 
 def test_numbers_of_another_byte_order_are_the_same_numbers(made: Path) -> None:

@@ -276,6 +276,7 @@ def test_leading_dimensions_words_and_optional_operands_from_c(rows: Path) -> No
     x, y = np.arange(16, dtype=np.float32), np.ones(14, np.float32)
     given = library.at(x), library.at(y), library.ffi.NULL
     for wrong, status in (
+        ({"scale": 1e39}, "SCALE"), ({"scale": -1e300}, "SCALE"),
         ({"ld_x": 3}, "LD_X"), ({"ld_y": 0}, "LD_Y"), ({"ld_y": 1 << 31}, "LD_Y"), ({"mode": 0}, "MODE"),
         ({"n": 3}, "RULE_1"), ({"n": 4098, "ld_x": 9000, "ld_y": 9000}, "RULE_1"),
     ):  # fmt: skip
@@ -305,17 +306,21 @@ def test_leading_dimensions_words_and_optional_operands_from_python(rows: Path) 
         np.testing.assert_allclose(y, x / 4, rtol=1e-6)
         library.rows(x, y, bias=bias, mode="negated", scale=0.25)
         np.testing.assert_allclose(y, np.broadcast_to(bias, y.shape), atol=1e-6)
+    beside = np.stack([x, x])
+    assert np.array_equal(library.rows(*beside, scale=np.inf), x + np.inf * x, equal_nan=True)
     before = y.copy()
     for given, error, told in (
         ({"mode": "other"}, ValueError, "mode is 'other': it must be 'plain' or 'negated'"),
         ({"mode": 4}, ValueError, "mode must be 3 (plain) or 5 (negated) (m = 300, n = 16, mode = 4, bias = 0)"),
         ({"bias": bias[1:]}, ValueError, "bias has the shape (16,); got (15,)"),
         ({"bias": 1}, TypeError, "no dtype of this library (f32) has these number formats"),
-        ({"scale": "much"}, ValueError, "scale is 'much': it must be a real number"),
+        ({"scale": "2"}, ValueError, "scale is '2': it must be a real number"),
+        ({"scale": True}, ValueError, "scale is True: it must be a real number"),
+        ({"scale": 1e39}, ValueError, "scale must be at most FLT_MAX in size, since it is computed with in float ("),
         ({"y": y.astype("f8")}, TypeError, "y float64"),
         ({"y": y[:, ::-1]}, ValueError, "y is written in place: it must be a writable C-contiguous array"),
         ({"y": y[1:]}, ValueError, "x and y differ in m: 300 and 299"),
-        ({"y": x}, ValueError, "y overlaps another array"),
+        ({"y": x}, ValueError, "y overlaps x: give an array with memory of its own"),
         ({"x": x[0]}, ValueError, "x has the sides m, n; got an array of shape (16,)"),
         ({"x": None}, ValueError, "x has the sides m, n; got None"),
         ({"x": x[:, 1:], "y": y[:, 1:].copy()}, ValueError, "n is even, below 4096 or one of two"),

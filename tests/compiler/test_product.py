@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -109,6 +110,9 @@ def test_strided_and_misshapen_operands(prefix: Path) -> None:
         ("c must be given", lambda: library.gemm(a, b, beta=1.0)),
         ("c is 3 x 3", lambda: library.gemm(a, b, np.empty((3, 3)))),
         ("overlaps", lambda: library.gemm(big[:9, :9], big[:9, :9], big[:9, :9])),
+        ("threads is 2.0: it must be an integer of 32 bits", lambda: setattr(library, "threads", 2.0)),
+        ("threads is True: it must be an integer of 32 bits", lambda: setattr(library, "threads", True)),
+        ("threads is 4294967297: it must be", lambda: setattr(library, "threads", (1 << 32) + 1)),
     ):
         with pytest.raises(ValueError, match=said):
             wrong()
@@ -161,14 +165,28 @@ def test_a_result_over_its_operands_is_refused(prefix: Path) -> None:
             library.gemm(b.T, a.T, c)
         for c in over:
             for x, y in ((a, b), (b, a), (a.T, b)):
-                with pytest.raises(ValueError, match="c overlaps a or b"):
+                with pytest.raises(ValueError, match="c overlaps [ab]"):
                     library.gemm(x, y, c)
+    rng, seen, room = np.random.default_rng(3), {True: 0, False: 0}, np.zeros(500)
+
+    def lying(rows: int, columns: int) -> np.ndarray:
+        apart = 8 * int(rng.integers(6, 40))
+        strides = (apart, 8) if rng.integers(2) else (8, apart)
+        return np.lib.stride_tricks.as_strided(room[rng.integers(0, 240) :], (rows, columns), strides)
+
+    for _ in range(2000):  # leading dimensions that differ, and transposed ones: as NumPy's exact test has it
+        m, n, k = map(int, rng.integers(1, 7, 3))
+        c, x = lying(m, n), lying(m, k)
+        seen[over := np.shares_memory(c, x)] += 1
+        with pytest.raises(ValueError, match="c overlaps [ab]") if over else contextlib.nullcontext():
+            library.gemm(x, np.ones((k, n)), c)
+    assert min(seen.values()) > 200
     blocks = np.arange(12 * 12, dtype=float).reshape(12, 12)  # the step of a blocked factorization, within one array
     exact = blocks[4:, 4:] - blocks[4:, :4] @ blocks[:4, 4:]
     assert np.array_equal(library.gemm(blocks[4:, :4], blocks[:4, 4:], blocks[4:, 4:], alpha=-1, beta=1), exact)
     spread = np.zeros((4, 16))
     library.gemm(spread[:, ::2][:, :4], b, spread[:, 1::2][:, :4])  # copied, and yet apart
-    with pytest.raises(ValueError, match="c overlaps a or b"):
+    with pytest.raises(ValueError, match="c overlaps [ab]"):
         library.gemm(spread[:, ::2][:, :4], b, spread[:, 2::2][:, :4])
     row = np.zeros(16)
     for strides in ((0, 8), (8, 0), (8, 8), (16, 8), (-8, 16)):
@@ -186,7 +204,7 @@ def test_a_result_over_its_operands_is_refused(prefix: Path) -> None:
 def test_coefficients_are_those_of_each_call(prefix: Path) -> None:
     library = tensorop.load(prefix)
     a, b, c = np.eye(3), np.full((3, 3), 2.0), np.full((3, 3), np.nan)
-    for alpha in (1, 0.5, True, np.float32(0.25), -1.0, 0.0, 1):
+    for alpha in (1, 0.5, np.float32(0.25), np.array(2.0), -1.0, 0.0, 1):
         assert np.array_equal(library.gemm(a, b, alpha=alpha), float(alpha) * b)
     library.gemm(a, b, c, beta=0.0)
     library.gemm(a, b, c, alpha=0, beta=2)
@@ -197,7 +215,7 @@ def test_coefficients_are_those_of_each_call(prefix: Path) -> None:
 
 def test_coefficients_that_are_none(prefix: Path) -> None:
     library, a, c = tensorop.load(prefix), np.eye(3), np.zeros((3, 3))
-    for value in ("2", None, 1j, np.complex128(1), np.ones(2), np.ones(1), [1.0], b"1"):
+    for value in ("2", None, 1j, np.complex128(1), np.ones(2), np.ones(1), [1.0], b"1", True, np.True_, np.array("1")):
         for name in ("alpha", "beta"):
             with pytest.raises(TypeError, match=f"{name} is .*: it must be a real number"):
                 library.gemm(a, a, c, **{name: value})
@@ -206,6 +224,14 @@ def test_coefficients_that_are_none(prefix: Path) -> None:
             with pytest.raises(TypeError, match=f"{name} is .*: it must be True or False"):
                 library.gemm(a, a, c, **{name: value})
     assert np.array_equal(library.gemm(a, a, alpha=np.array(2.0), transpose_a=np.True_, transpose_b=1), 2 * a)
+    assert np.array_equal(library.gemm(a, a, alpha=1e300), 1e300 * a)
+    single = a.astype(np.float32)
+    for value, of in ((1e300, single), (-3.5e38, single), (10**400, single), (10**400, a)):
+        for name in ("alpha", "beta"):
+            with pytest.raises(ValueError, match=rf"{name} is .*: it must be at most .*, the largest number of"):
+                library.gemm(of, of, np.zeros((3, 3), of.dtype), **{name: value})
+    assert np.isinf(library.gemm(single, single, alpha=np.inf)[0, 0])
+    assert library.gemm(single, single, alpha=np.finfo(np.float32).max)[0, 0] == np.finfo(np.float32).max
 
 
 def test_more_shapes_than_are_kept(prefix: Path) -> None:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+from tensorop.package import arguments
+
 INVALID, UNSUPPORTED, NO_DRIVER, OTHER_DEVICE, DRIVER_ERROR = 1, 3, 5, 9, 11  # of the header's statuses
 _ON_DEVICE = (2, 13)  # of DLPack's devices: CUDA's memory, and what it manages
 _KINDS = {(4, 16): "bfloat16", (2, 16): "float16", (2, 32): "float32", (1, 16): "uint16"}  # by DLPack's code and bits
@@ -175,7 +177,7 @@ def handle_of(stream: Any) -> int:
     try:
         if hasattr(stream, "__cuda_stream__"):
             return int(stream.__cuda_stream__()[1])
-        return int(getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
+        return arguments.whole("stream", getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
     except (TypeError, ValueError):
         said = f"stream is a {type(stream).__name__}: give a stream of torch or cupy, or the number of a CUstream"
         raise error(TypeError, INVALID, said) from None

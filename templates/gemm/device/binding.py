@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from tensorop.package import arguments
 from tensorop.specs import pymodule
 
 arrays: Any = pymodule.load(Path(__file__).with_name("arrays.py"), "_tensorop_device_arrays")
@@ -41,8 +44,8 @@ def declarations(dtypes: Sequence[str]) -> str:
 
 
 class _Plan(NamedTuple):
-    """What follows from how A, B and C lie. problem: at alpha = 1 and beta = 0; spans: bytes of A, B and C where they
-    have no gaps, else 0, since what has some may lie within another."""
+    """What follows from how A, B and C lie. problem: at alpha = 1 and beta = 0; spans: bytes of A, B and C from the
+    first element to the last."""
 
     problem: Any
     shape: tuple[int, ...]
@@ -95,27 +98,25 @@ def _overlaps_itself(of: arrays.Array) -> bool:
     return False
 
 
-def _span(of: arrays.Array) -> int:
-    return of.element * of.span if of.span == math.prod(of.shape) else 0
+def _meet(x: arrays.Array, x_bytes: int, y: arrays.Array, y_bytes: int) -> bool:
+    return bool(x_bytes and y_bytes) and x.address < y.address + y_bytes and y.address < x.address + x_bytes
 
 
-def _meet(x: int, x_bytes: int, y: int, y_bytes: int) -> bool:
-    return bool(x_bytes and y_bytes) and x < y + y_bytes and y < x + x_bytes
+class _Lying:
+    """An array's place for NumPy, which must not read it."""
+
+    def __init__(self, of: arrays.Array) -> None:
+        steps = tuple(step * of.element for step in of.strides)
+        where, kind = (of.address, True), f"|V{of.element}"
+        self.__array_interface__ = {"data": where, "shape": of.shape, "strides": steps, "typestr": kind, "version": 3}
 
 
-def _real(name: str, value: Any) -> float:
+def _checked(check: Callable[..., Any], *given: Any) -> Any:
+    """What a check of `arguments` returns; its errors with the header's status."""
     try:
-        if isinstance(value, str | bytes) or getattr(value, "ndim", 0):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise arrays.error(TypeError, arrays.INVALID, f"{name} is {value!r:.80}: it must be a real number") from None
-
-
-def _flag(name: str, value: Any) -> bool:
-    if getattr(value, "ndim", 0) or value not in (False, True):
-        raise arrays.error(TypeError, arrays.INVALID, f"{name} is {value!r:.80}: it must be True or False")
-    return bool(value)
+        return check(*given)
+    except (TypeError, ValueError) as error:
+        raise arrays.error(type(error), arrays.INVALID, str(error)) from None
 
 
 def bind(library: Any) -> Callable[..., Any]:
@@ -211,7 +212,7 @@ def bind(library: Any) -> Callable[..., Any]:
         problem.m, problem.n, problem.k, problem.batch = m, n, k, count
         problem.lda, problem.ldb, problem.ldc = p.ld, q.ld, r.ld
         problem.stride_a, problem.stride_b, problem.stride_c = p.stride, q.stride, r.stride
-        return _Plan(problem, shape, (_span(x), _span(y), _span(z)))
+        return _Plan(problem, shape, (x.element * x.span, y.element * y.span, z.element * z.span))
 
     def gemm(
         a: Any,
@@ -254,8 +255,8 @@ def bind(library: Any) -> Callable[..., Any]:
             raise arrays.error(
                 ValueError, arrays.OTHER_DEVICE, f"arrays are on several devices ({said}): bring them to one"
             )
-        if type(alpha) is not float or type(beta) is not float:
-            alpha, beta = _real("alpha", alpha), _real("beta", beta)
+        if type(alpha) is not float or type(beta) is not float or alpha != 1.0 or beta != 0.0:
+            alpha, beta = (_checked(arguments.real, *one, 32, TypeError) for one in (("alpha", alpha), ("beta", beta)))
         device = devices.pop() if devices else 0
         on = owner.stream(a, device) if known else arrays.handle_of(stream)
 
@@ -271,7 +272,8 @@ def bind(library: Any) -> Callable[..., Any]:
             raise arrays.error(TypeError, arrays.INVALID, "c is of jax, whose arrays are never written: leave it out")
         else:
             z = taken("c", c)
-        turned = _flag("transpose_a", transpose_a), _flag("transpose_b", transpose_b)
+        flags = ("transpose_a", transpose_a), ("transpose_b", transpose_b)
+        turned = tuple(_checked(arguments.flag, *one, TypeError) for one in flags)
         key = *x[2:7], *y[2:7], *((None,) if z is None else z[2:7]), *turned
         plan = plans.get(key)
         if plan is None:
@@ -282,8 +284,9 @@ def bind(library: Any) -> Callable[..., Any]:
             c = owner.empty(a, plan.shape, of_c, device, None if known else on)
             z = taken("c", c)
         bytes_a, bytes_b, bytes_c = plan.spans
-        if _meet(x.address, bytes_a, z.address, bytes_c) or _meet(y.address, bytes_b, z.address, bytes_c):
-            raise arrays.error(ValueError, arrays.INVALID, "c overlaps a or b: give another")
+        if _meet(x, bytes_a, z, bytes_c) or _meet(y, bytes_b, z, bytes_c):
+            at_a, at_b, at_c = (np.asarray(_Lying(one)) for one in (x, y, z))
+            _checked(arguments.require_apart, "c", at_c, {"a": at_a, "b": at_b})
         problem = plan.problem
         if alpha != 1 or beta != 0:
             problem = ffi.new("struct tensorop_gemm_problem *", problem[0])
