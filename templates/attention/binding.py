@@ -64,7 +64,8 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         align: `end`: the last query's own key is the last one; `start`: the first query's is the first one
         scale: a number that is finite in float32; None for 1 / sqrt(d)
         starts: of a ragged batch, (batch + 1) rows where its sequences begin, of q and of k and v; then q is
-        (rows, heads, d) or (heads, rows, d)
+        (rows, heads, d) or (heads, rows, d). Rows outside every sequence are 0, their log-sum-exps -infinity; in a
+        given `out` they stay as they are
         out: a writable array for the output that overlaps no other array, its last axis contiguous; None for a new one
 
         Arrays may be views with any distances of rows, heads and batches. Raises TypeError for a wrong dtype, and
@@ -113,6 +114,12 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         if status:
             text = ffi.string(lib.tensorop_attention_message(status)).decode()
             raise ValueError(f"{text} (q {q.shape}, k {k.shape})")
+        if offsets is not None:
+            for rows in (slice(0, offsets[0][0]), slice(offsets[0][-1], None)):  # outside every sequence: not written
+                if out is None:
+                    result[rows if layout == "bshd" else np.s_[:, rows]] = 0
+                if sums is not None:
+                    sums[..., rows] = -np.inf
         return result if sums is None else (result, sums if offsets is None else sums[0])
 
     attention.torch = lambda: _torch_op().function(str(library.file), attention, library.dtypes)  # type: ignore[attr-defined]

@@ -120,6 +120,31 @@ def test_views_and_ragged_batches_are_read_where_they_lie(made: Path) -> None:
         np.testing.assert_allclose(lse[:, of_q], sums[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint16"])
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+def test_rows_outside_every_sequence_are_zero_in_new_arrays_alone(made: Path, layout: str, dtype: str) -> None:
+    attention, rng = api.load(made).attention, np.random.default_rng(5)
+    drawn = (rng.uniform(0, 1, (rows, 4, 16)).astype(np.float32) for rows in (40, 30))
+    q, k = (_brain(one)[0] if dtype == "uint16" else one.astype(dtype) for one in drawn)
+    by_layout = (lambda one: one) if layout == "bshd" else (lambda one: one.swapaxes(0, 1))
+    of_q, of_k = ([3, 9, 33], [40, 40], [0, 40], [7], [0]), ([1, 11, 20], [0, 30], [5, 5], [0], [0])
+    for starts_q, starts_k in zip(of_q, of_k, strict=True):
+        within = slice(starts_q[0], starts_q[-1])
+        outside = np.ones(40, bool)
+        outside[within] = False
+        given = {"starts": (starts_q, starts_k), "layout": layout, "lse": True}
+        hogs = [np.full(q.shape, 77, dtype) for _ in range(8)], [np.full((4, 40), 77, np.float32) for _ in range(8)]
+        del hogs  # what the allocator gives next has other numbers in it
+        o, lse = attention(*map(by_layout, (q, k, k)), **given)
+        assert not by_layout(o)[outside].any()
+        assert (lse[:, outside] == -np.inf).all()
+        out = np.full(o.shape, 77, dtype)
+        kept, again = attention(*map(by_layout, (q, k, k)), **given, out=out)
+        assert (by_layout(kept)[outside] == 77).all()
+        assert np.array_equal(by_layout(kept)[within], by_layout(o)[within])
+        assert np.array_equal(again, lse)
+
+
 def test_an_output_lies_between_its_operands(made: Path) -> None:
     """As a projection leaves them: elements count, not the memory from first to last."""
     attention, rng = api.load(made).attention, np.random.default_rng(6)
