@@ -18,13 +18,14 @@ from tensorop.commands import operator_built, operator_read
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Note, Phase, Trying
-from tensorop.job import authoring, deliver, forecast
+from tensorop.job import authoring, deliver, forecast, reckoning
+from tensorop.measure import machine
 from tensorop.model.job import Job
 from tensorop.model.kernel import CONFINED, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.search_events import EndReason, SearchEnded, SearchEvent, TrialEnded
 from tensorop.model.trial import Finished, Stage
-from tensorop.model.verdict import Seed
+from tensorop.model.verdict import Seed, controls_text
 from tensorop.model.winner import WarmStart, Winners
 from tensorop.package import publish
 from tensorop.process import places, scratch
@@ -97,7 +98,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
             plan.seconds["library"] / 2 + plan.seconds["verification"]
         )  # without the parts that improve the dispatch
     events = _run(job, operator, target, stop, plan, sources)
-    yield from (events if plan is None else forecast.watched(events, plan))
+    yield from (events if plan is None else reckoning.watched(events, plan))
 
 
 def _check_effect(job: Job, target: Target) -> None:
@@ -161,6 +162,9 @@ def _run(
     yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
     if remark := confinement.require(job, target):
         yield Note(remark)
+    if not target.simulated and (busy := machine.competition(machine.record())):
+        effect = "the timings of this job are unreliable" if target.is_host else "this job takes longer"
+        yield Note(f"busy machine: {busy}, so {effect}")
     with contextlib.ExitStack() as until:  # a stop request ends the search
         crew = _crew(job, until, stop)
         with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
@@ -277,6 +281,7 @@ def _search(tasks: list[Task], stop: StopRequest) -> Generator[Event, None, tupl
         for part in task.passes:
             plan = None if interrupted or part.plan is None else part.plan(task)
             if plan is not None:
+                yield Phase(f"{part.name} {task.dtype}", part.activity)
                 reason = yield from _show(task, part, conduct(task, Stage(part.name), plan))
                 interrupted = reason is EndReason.INTERRUPTED
             if not task.shortlist:
@@ -359,8 +364,6 @@ def _controls(whole: JobContext) -> Iterator[Event]:
     results = judge.run(job.dtypes, job.jobs)
     whole.journal.note(
         "controls",
-        [{"name": r.name, "dtype": r.dtype, "fault": r.fault, "ended": r.outcome.kind.value} for r in results],
+        [result.to_json() for result in results],
     )
-    refused = sum(not r.outcome.ok for r in results)
-    faulty = f"{refused} known-wrong kernels rejected" if refused else f"no known-wrong kernel of {operator.name} ran"
-    yield Note(f"{faulty}, {len(results) - refused} correct accepted")
+    yield Note(controls_text(results))

@@ -94,24 +94,25 @@ class _View:
         raise NotImplementedError
 
     def summary(self, event: Trying, inner: TrialEnded | SearchEnded) -> str:
-        """A text such as `1.84x the first, 62% of peak, 23 trials, failed: 2 crash, 0:31 left; 23.4 ns/kflop by ...`.
+        """A text such as `23 trials, 2 failed (2 crash), 0:31 left; best: 62% of the core's peak, ..., by outer ...`.
 
         The variant comes last, since a narrow terminal cuts off the end.
         """
-        parts = self.gains(event, inner, "the first")
-        parts.append(f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}")
-        if self.failures:
-            parts.append("failed: " + ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common()))
+        parts = [f"{inner.trials} trial{'s' if inner.trials != 1 else ''}{self.fidelities()}"]
         if isinstance(inner, SearchEnded):
-            parts.append(f"{clock(inner.seconds)} taken")
-            if inner.trials and inner.seconds:
-                parts.append(f"{60 * inner.trials / inner.seconds:.0f} trials a minute")
-        elif inner.left is not None:
+            rate = f" ({60 * inner.trials / inner.seconds:.0f} a minute)" if inner.trials and inner.seconds else ""
+            parts[0] += f" in {clock(inner.seconds)}{rate}"
+        if self.failures:
+            kinds = ", ".join(f"{n} {kind}" for kind, n in self.failures.most_common())
+            parts.append(f"{self.failures.total()} failed ({kinds})")
+        if isinstance(inner, TrialEnded) and inner.left is not None:
             parts.append(f"{clock(inner.left)} left")
-        best = ""
-        if inner.best is not None and inner.best.score.cost is not None:
-            best = f"; {inner.best.score.cost:.4g} {event.unit} by {inner.best.trial.variant}"
-        return ", ".join(parts) + best
+        if inner.best is None or not (cost := inner.best.score.cost):
+            return ", ".join(parts)
+        best = [f"{event.bound / cost:.0%} of the core's peak"] if event.bound else []
+        best += [f"{self.first / cost:.2f} times as fast as the first trial"] if self.first else []
+        best.append(f"{cost:.4g} {event.unit} by {inner.best.trial.variant}")
+        return f"{', '.join(parts)}; best: {', '.join(best)}"
 
     def fidelities(self) -> str:
         """A text such as ` (5 on 26 problems, 30 on 13)`; empty if all trials had the same number of problems."""
@@ -119,24 +120,30 @@ class _View:
         words = [f"{n} on {problems}{'' if i else ' problems'}" for i, (problems, n) in enumerate(counted) if n]
         return f" ({', '.join(words)})" if len(words) > 1 else ""
 
-    def gains(self, event: Trying, inner: TrialEnded | SearchEnded, first: str = "first") -> list[str]:
-        """The known ones of three texts.
+    def gains(self, event: Trying, inner: TrialEnded) -> list[str]:
+        """The known ones of two short texts about the best trial.
 
-        `1.84x first`: speedup over the stage's first passed kernel; `62% of peak`: the share of the core's multiply-add
-        peak (`clock unsteady` if it is not credible); `+3.1% in 60s`: the latest gain.
+        The share of the core's multiply-add peak, or if that is unknown the speed relative to the stage's first passed
+        kernel; and the latest gain.
         """
         cost = inner.best.score.cost if inner.best else None
-        ratio = f"{self.first / cost:.2f}x {first}" if cost and self.first else ""
-        of_bound = statistics.of_peak(event.bound / cost, " of peak") if cost and event.bound else ""
-        return [word for word in (ratio, of_bound, self.gain() if isinstance(inner, TrialEnded) else "") if word]
+        if not cost:
+            return []
+        of_first = f"{self.first / cost:.1f} times the first" if self.first else ""
+        return [
+            word
+            for word in (statistics.of_peak(event.bound / cost, " of peak") if event.bound else of_first, self.gain())
+            if word
+        ]
 
     def gain(self) -> str:
-        """A text such as `+3.1% in 60s`: the speedup of the best in the last WINDOW_S, or since the first best."""
+        """A text such as `3.1% faster than 60 s ago`: the gain in the last WINDOW_S, or since the first best."""
         if not self.bests:
             return ""
         now, (_, best) = self.now(), self.bests[-1]
         since, before = ([one for one in self.bests if one[0] <= now - WINDOW_S] or self.bests[:1])[-1]
-        return f"{before / best - 1:+.1%} in {min(WINDOW_S, now - since):.0f}s"
+        ago = min(WINDOW_S, now - since)
+        return f"{before / best - 1:.1%} faster than {ago:.0f} s ago" if ago >= 1 else ""
 
     def count(self, inner: TrialEnded) -> None:
         outcome, score = inner.finished.outcome, inner.finished.score

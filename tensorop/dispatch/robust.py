@@ -194,7 +194,7 @@ def overturned(cycles: Sequence[Sequence[float]], constants: Sequence[str], chos
 PASS = Pass(
     "robust",
     0.1,
-    "close variants over the ranges of the model's assumed constants",
+    "measuring close variants over the ranges of the model's assumed constants",
     wanted=lambda target: target.assumed is not None,
     measure=measure_close_variants,
     summary=summary,

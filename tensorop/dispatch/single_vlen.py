@@ -92,4 +92,11 @@ def gaining(for_any: Sequence[TreeRow], specialised: Sequence[TreeRow]) -> list[
     return sorted(number for number, ratios in sent.items() if statistics.geomean(ratios) < 1 - LESS)
 
 
-PASS = Pass(Stage.SINGLE_VLEN, 0.15, own_budget=True, wanted=wanted, plan=plan)
+PASS = Pass(
+    Stage.SINGLE_VLEN,
+    0.15,
+    "trying the best variants compiled for one vector length",
+    own_budget=True,
+    wanted=wanted,
+    plan=plan,
+)

@@ -6,22 +6,17 @@ search takes its budget, or longer: the first trials of its first two stages run
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
-import time
-from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from tensorop import paths
 from tensorop.author import offline
-from tensorop.events import Done, Event, Phase, Trying
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
-from tensorop.model.search_events import SearchEnded
 from tensorop.model.trial import Stage
 from tensorop.search.task import NEW, SHORTLISTED, Pass
 from tensorop.space.problems import for_search, sketch, within, work
@@ -31,8 +26,8 @@ from tensorop.warm.reading import WarmSource
 
 KEPT = 5  # recorded jobs for each part
 CORES = 2  # of the machine that gave `Budgets.part_seconds`
-SEARCH, LIBRARY, COMPARISON = "search", "library", "comparison and report"
-_PHASES = {"tools": "set-up", "negative controls": "set-up", "comparison": COMPARISON, "publication": COMPARISON}
+SET_UP, SEARCH, LIBRARY, COMPARISON = "set-up", "search", "library", "comparison and report"
+_PHASES = {"tools": SET_UP, "negative controls": SET_UP, "comparison": COMPARISON, "publication": COMPARISON}
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,13 @@ class Forecast:
     seconds: Mapping[str, float]  # by part, in order
     sizes: Mapping[str, float]  # of parts, and of a trial of each of the first two stages
     phases: Mapping[str, str]  # phase -> part
+    # stage of the search -> (dtypes, or "" for all at once; seconds of its budget; seconds of its first trials)
+    stages: Mapping[str, tuple[tuple[str, ...], float, float]]
+
+    def part(self, phase: str) -> str:
+        """The part to which a phase belongs."""
+        stage = phase.partition(" ")[0] in self.stages
+        return self.phases.get(phase, SEARCH if stage else phase)
 
     def __str__(self) -> str:
         parts = ", ".join(f"{about(seconds)} {part}" for part, seconds in self.seconds.items())
@@ -71,7 +73,7 @@ def forecast(
     searched = sketch(operator, for_search(operator, first, (*job.shapes, *probes), budgets), budgets)
     compared = within(operator, first, job.shapes, budgets.compared_flops)
     sizes = {
-        "set-up": dtypes * len(target.verify_vlens),
+        SET_UP: dtypes * len(target.verify_vlens),
         SEARCH: 0.0,
         LIBRARY: dtypes * (1 + vlens),
         "verification": dtypes * (len(target.verify_vlens) + 0.5),
@@ -80,8 +82,11 @@ def forecast(
     seconds = {part: rates.get(part, 0.0) * size for part, size in sizes.items()}
     trial = budgets.fixed_units["trial"] + units([*map(operator.reference.work, searched)], "problem")
     micro, blocking = rates["micro"], rates["blocking"] * trial
+    own = {one.name: one.share for one in passes if one.own_budget and one.wanted(target)}
+    shares = {one.name: one.share for one in passes if one.plan and not one.own_budget}
     if job.budget_s is None:
         seconds[SEARCH] = (job.trials or 0) * (micro + blocking) / 2
+        limits = {name: (0.0, seconds[SEARCH] * share / sum(shares.values())) for name, share in shares.items()}
     else:
         templates = len(offline.files(operator.folder, operator.added))
         named = max(start.surely(sources, job, operator, target.platform, dtype) for dtype in job.dtypes)
@@ -89,40 +94,19 @@ def forecast(
             Stage.MICRO: dtypes * max(named, templates) * micro,
             Stage.BLOCKING: dtypes * max(named, min(SHORTLISTED, templates + NEW)) * blocking,
         }
-        own = sum(one.share for one in passes if one.own_budget and one.wanted(target))
-        shares = {one.name: one.share for one in passes if one.plan and not one.own_budget}
-        left = job.budget_s * (1 - own)
+        left = job.budget_s * (1 - sum(own.values()))
         each = left / sum(shares.values())
         # later stages make do with what these leave
         micro_and_blocking = sum(max(each * shares.get(name, 0.0), trials) for name, trials in least.items())
-        seconds[SEARCH] = job.budget_s * own + max(left, micro_and_blocking)
+        seconds[SEARCH] = job.budget_s * sum(own.values()) + max(left, micro_and_blocking)
+        others = sum(share for name, share in shares.items() if name not in least)
+        later = max(0.0, left - micro_and_blocking) / others if others else 0.0
+        limits = {name: (each * s, least[name]) if name in least else (later * s, 0.0) for name, s in shares.items()}
+        limits |= {name: (job.budget_s * share, 0.0) for name, share in own.items()}
+    planned = {one.name for one in passes if one.plan}
+    stages = {name: (job.dtypes if name in planned else ("",), *limit) for name, limit in limits.items()}
     phases = {one.name: SEARCH if one.own_budget else LIBRARY for one in passes if one.measure}
-    return Forecast(kind, seconds, {**sizes, "micro": 1.0, "blocking": trial}, {**_PHASES, **phases})
-
-
-def watched(events: Generator[Event, None, None], plan: Forecast) -> Generator[Event, None, None]:
-    """The same events, with the predicted seconds in phases; the time of each part is recorded at the end."""
-    took: defaultdict[str, float] = defaultdict(float)  # seconds by part
-    trials: Counter[str] = Counter()  # by stage
-    part, since = "", time.monotonic()
-    try:
-        for event in events:
-            now = time.monotonic()
-            took[part], since = took[part] + now - since, now
-            if isinstance(event, Phase):
-                before, part = part, plan.phases.get(event.name, event.name)
-                if part not in (before, SEARCH):
-                    event = dataclasses.replace(event, seconds=plan.seconds.get(part))
-            elif isinstance(event, Trying):
-                part = SEARCH
-                if isinstance(event.event, SearchEnded):
-                    took[event.stage] += event.event.seconds
-                    trials[event.stage] += event.event.trials
-            elif isinstance(event, Done) and not event.early:
-                _remember(plan, {name: seconds / (trials[name] or 1) for name, seconds in took.items()})
-            yield event
-    finally:
-        events.close()
+    return Forecast(kind, seconds, {**sizes, "micro": 1.0, "blocking": trial}, {**_PHASES, **phases}, stages)
 
 
 def _file() -> Path:
@@ -137,7 +121,7 @@ def _remembered() -> dict[str, dict[str, list[float]]]:
     return found if isinstance(found, dict) else {}
 
 
-def _remember(plan: Forecast, took: Mapping[str, float]) -> None:
+def remember(plan: Forecast, took: Mapping[str, float]) -> None:
     """Records times. took: seconds of a part, and of one trial of a stage.
 
     The set-up is left out, since it takes longer if it downloads tools.
@@ -145,7 +129,7 @@ def _remember(plan: Forecast, took: Mapping[str, float]) -> None:
     known = _remembered()
     of_kind = known.setdefault(plan.kind, {})
     for name, seconds in took.items():
-        if plan.sizes.get(name) and name != "set-up":
+        if plan.sizes.get(name) and name != SET_UP:
             of_kind[name] = [*of_kind.get(name, []), seconds / plan.sizes[name]][-KEPT:]
     part_file = _file().with_suffix(f".{os.getpid()}")
     part_file.write_text(json.dumps(known, indent=1))

@@ -46,11 +46,15 @@ def record() -> MachineState:
     )
 
 
+def competition(machine: MachineState) -> str:
+    """A warning if other processes leave too little of the processors; "" if not."""
+    busy = machine.load > machine.cores
+    return f"{machine.load:.1f} processes compete for {machine.cores} cores" if busy else ""
+
+
 def complaints(machine: MachineState) -> tuple[str, ...]:
     """Warnings about conditions that make timings unreliable."""
-    out = []
-    if machine.load > machine.cores:
-        out.append(f"{machine.load:.1f} processes compete for {machine.cores} cores")
+    out = [text] if (text := competition(machine)) else []
     if machine.governor not in ("", "performance"):
         out.append(f"the frequency governor is '{machine.governor}', not 'performance'")
     return tuple(out)

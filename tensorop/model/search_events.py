@@ -31,7 +31,7 @@ class TrialEnded:
     """A trial ended.
 
     best: the best trial so far, this one included; replayed: it was read from the journal
-    trials: trials that ended so far in this search; left: expected further seconds, None if unknown
+    trials: trials that ended so far in this search; left: expected further seconds, None before a batch has ended
     """
 
     finished: Finished

@@ -6,7 +6,7 @@ import math
 import re
 import secrets
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,3 +116,11 @@ class ControlResult:
 
     def to_json(self) -> dict[str, str]:
         return {"name": self.name, "dtype": self.dtype, "fault": self.fault, "ended": self.outcome.kind.value}
+
+
+def controls_text(results: Iterable[ControlResult]) -> str:
+    """A text such as `36 known-wrong kernels rejected, 1 correct accepted`."""
+    accepted = [result.outcome.ok for result in results]
+    rejected = accepted.count(False)
+    words = f"{rejected} known-wrong kernels rejected" if rejected else "no known-wrong kernel was run"
+    return f"{words}, {accepted.count(True)} correct accepted"

@@ -54,14 +54,11 @@ class Clock:
     def trials_left(self) -> int | None:
         return None if self._budget.trials is None else max(0, self._budget.trials - self.trials)
 
-    @property
-    def seconds_left(self) -> float | None:
-        """Expected seconds until the end; None with a trial budget before the first trial ended."""
-        by_time = None if self._budget.seconds is None else max(0.0, self._budget.seconds - self.elapsed)
-        if self.trials_left is None or not self.trials:
-            return by_time
-        by_trials = self.elapsed / self.trials * self.trials_left
-        return by_trials if by_time is None else min(by_time, by_trials)
+    def seconds_left(self, each: float, due: int = 0) -> float:
+        """Expected seconds until the end. each: seconds of a trial; due: trials that run even without time."""
+        by_time = math.inf if self._budget.seconds is None else max(0.0, self._budget.seconds - self.elapsed)
+        trials = math.inf if self.trials_left is None else self.trials_left
+        return max(min(by_time, trials * each), min(trials, due) * each)
 
 
 class StageClock:

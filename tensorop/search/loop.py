@@ -158,6 +158,9 @@ class _Run:
         self.under_way: list[Trial] = []
         self.again: list[Trial] = []  # trials to repeat before new ones are requested
         self.losses = 0
+        # Seconds of a trial in the last batch; None before a batch has ended. Trials of a batch are prepared together,
+        # so the time until the first of them has ended says nothing about the others.
+        self.pace_s: float | None = None
 
     def events(self) -> Iterator[SearchEvent]:
         reason = EndReason.INTERRUPTED
@@ -181,6 +184,8 @@ class _Run:
                 yield self._learn(finished, replayed=True)
                 yield from self._heed_time(finished)
                 self._join()
+        if self.clock.trials:
+            self.pace_s = self.clock.elapsed / self.clock.trials
         unfinished = [begun.trial for begun in self.history.unfinished(self.group)]
         unfinished += self.history.set_back(self.group)  # the rest of their batch may have taught the tuner by now
         self.again = [trial for trial in unfinished if self._is_ours(trial) and not self._is_given_up(trial)]
@@ -228,7 +233,9 @@ class _Run:
                 batch = yield from self._ask(wanted)
             if not batch:
                 return EndReason.EXHAUSTED if self._goes_on() else EndReason.BUDGET
+            began = self.clock.elapsed
             yield from self._try(batch)
+            self.pace_s = (self.clock.elapsed - began) / len(batch)
             if self.losses >= MAX_LOST:
                 return EndReason.LOST
         return EndReason.BUDGET
@@ -336,9 +343,7 @@ class _Run:
 
     def _left(self) -> float | None:
         """Expected further seconds: the rest of the budget, or the time of the trials that are due in any case."""
-        by_clock, by_trials = self.clock.seconds_left, self.clock.trials_left
-        remaining = self.bandit.remaining() if by_trials is None else min(self.bandit.remaining(), by_trials)
-        return by_clock if by_clock is None else max(by_clock, remaining * self.clock.elapsed / self.clock.trials)
+        return None if self.pace_s is None else self.clock.seconds_left(self.pace_s, self.bandit.remaining())
 
     def _trial(self, arm: Arm, point: Point) -> Trial:
         what, kernel = self.what, arm.kernel

@@ -146,7 +146,7 @@ def _worst(costs: Sequence[Mapping[str, float]], number: int) -> float:
     return max((cost / min(other.get(p, cost) for other in costs) for p, cost in own.items()), default=1.0)
 
 
-MICRO = Pass(Stage.MICRO, 0.30, plan=micro)
-BLOCKING = Pass(Stage.BLOCKING, 0.35, plan=blocking)
-FINALISTS = Pass(Stage.FINALISTS, 0.23, plan=finalists)
-SMALLEST = Pass(Stage.SMALLEST, 0.12, plan=smallest)
+MICRO = Pass(Stage.MICRO, 0.30, "trying micro-kernels alone, on packed operands", plan=micro)
+BLOCKING = Pass(Stage.BLOCKING, 0.35, "trying cache blocks for the best micro-kernels, in whole calls", plan=blocking)
+FINALISTS = Pass(Stage.FINALISTS, 0.23, "measuring the best variants on further problems", plan=finalists)
+SMALLEST = Pass(Stage.SMALLEST, 0.12, "trying kernels without packing, for the smallest problems", plan=smallest)

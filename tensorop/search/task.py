@@ -62,7 +62,7 @@ class Pass:
 
     name: str
     share: float  # share of the budget that all planning parts of a dtype have together
-    activity: str = ""  # what `measure` does, for the progress line
+    activity: str  # what it does, for the progress line
     own_budget: bool = False  # `share` is of a dtype's whole budget, before the planning parts get theirs
     wanted: Callable[[Target], bool] = lambda target: True  # whether the part is useful on a target
     plan: Callable[[Task], Plan | None] | None = None  # makes the plan; None: nothing to try

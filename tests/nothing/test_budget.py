@@ -41,7 +41,10 @@ def test_shares_keep_a_trial():
 def test_a_clock_goes_on_from_what_was_spent():
     clock = Clock(Budget(seconds=100.0, trials=3), seconds=90.0, trials=2)
     assert clock.trials_left == 1
-    assert clock.seconds_left == pytest.approx(10.0, abs=1.0)
+    assert clock.seconds_left(45.0) == pytest.approx(10.0, abs=1.0)
+    assert clock.seconds_left(4.0) == pytest.approx(4.0)
+    assert clock.seconds_left(45.0, due=1) == pytest.approx(45.0)
+    assert clock.seconds_left(45.0, due=7) == pytest.approx(45.0)  # the budget allows one more
     clock.trials += 1
     assert clock.trials_left == 0
     assert Clock(Budget(seconds=5.0), seconds=6.0).out_of_time

@@ -10,12 +10,15 @@ import pytest
 
 from tensorop import pipeline
 from tensorop.backends import qemu, reach
-from tensorop.events import Done, Event, Phase
-from tensorop.job import forecast
+from tensorop.events import Done, Event, Note, Phase, Trying
+from tensorop.job import forecast, reckoning
 from tensorop.model.job import Job
+from tensorop.model.kernel import Kernel, KernelTemplate
+from tensorop.search.loop import EndReason, Exhausted, SearchEnded
 from tensorop.specs import operators, platforms
 
 OPERATOR = operators.load("gemm")
+KERNEL = Kernel(KernelTemplate("gemm", "outer", "offline", "", ""), "f32")
 SHAPES = ((64, 64, 64), (256, 256, 256))
 
 
@@ -96,7 +99,7 @@ def events(early: bool) -> Generator[Event, None, None]:
 
 def test_what_a_job_took_is_what_the_next_one_will_take() -> None:
     before = plan()
-    told = list(forecast.watched(events(early=False), before))
+    told = list(reckoning.watched(events(early=False), before))
     (phase,) = [event for event in told if isinstance(event, Phase) and event.name == "verification"]
     assert phase.seconds == before.seconds["verification"]
     after = plan()
@@ -107,5 +110,60 @@ def test_what_a_job_took_is_what_the_next_one_will_take() -> None:
 
 def test_a_job_that_was_stopped_teaches_nothing() -> None:
     before = plan()
-    list(forecast.watched(events(early=True), before))
+    list(reckoning.watched(events(early=True), before))
     assert plan().seconds == before.seconds
+
+
+def a_run(plan: forecast.Forecast, slowness: float) -> tuple[list[str], float]:
+    """What a job says of its time whose parts take `slowness` times what was forecast, and the time it takes."""
+    seconds = 0.0
+
+    def run() -> Generator[Event, None, None]:
+        nonlocal seconds
+        yield Phase("tools")
+        seconds += plan.seconds["set-up"]
+        for dtype in plan.stages["micro"][0]:
+            for stage, (dtypes, budget, work) in plan.stages.items():
+                if dtype in dtypes:
+                    yield Phase(f"{stage} {dtype}")
+                    yield Trying(stage, dtype, "", Exhausted(KERNEL))
+                    seconds += max(budget, work * slowness) / len(dtypes)
+                    yield Trying(stage, dtype, "", SearchEnded(EndReason.BUDGET, None, 1, 0.0))
+        yield Phase("library")
+        seconds += plan.seconds["library"] * slowness
+        for stage, (dtypes, budget, _) in plan.stages.items():
+            if dtypes == ("",):  # it measures inside the library
+                yield Phase(stage)
+                seconds += budget
+        for part in ("verification", "comparison"):
+            yield Phase(part)
+            seconds += plan.seconds[plan.part(part)] * slowness
+        yield Done(Path(), None, None, early=True)
+
+    told = list(reckoning.watched(run(), plan, lambda: seconds))
+    return [event.text for event in told if isinstance(event, Note)], seconds
+
+
+def test_a_job_as_it_was_forecast_says_no_more_of_it() -> None:
+    assert a_run(plan(), 1.0)[0] == []
+
+
+def test_a_slow_job_says_so_as_it_goes() -> None:
+    before = plan(budget_s=5.0)
+    remarks, took = a_run(before, 6.0)
+    assert took > 3 * sum(before.seconds.values())
+    assert remarks
+    assert all(text.startswith("new forecast: about ") for text in remarks)
+    assert f"about {forecast.about(took)} in total" in remarks[-1]
+    assert "verification" in remarks[0]
+
+
+def test_a_busy_machine_is_named_before_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (64.0, 0.0, 0.0))
+    for platform, effect in (("generic", "timings of this job are unreliable"), ("rvv", "job takes longer")):
+        seen = []
+        for event in pipeline.run(Job("gemm", platform=platform, shapes=SHAPES, out=tmp_path / platform)):
+            if isinstance(event, Phase) and event.name == "tools":
+                break
+            seen += [event.text] if isinstance(event, Note) else []
+        assert any("64.0 processes compete" in text and effect in text for text in seen), seen

@@ -366,10 +366,27 @@ def test_however_little_time_there_is_each_template_has_its_least(tmp_path, jobs
     templates = [name_of(e.finished.trial) for e in events if isinstance(e, TrialEnded)]
     assert {name: templates.count(name) for name in SPACES} == least
     assert events[-1].reason is EndReason.BUDGET
-    assert min(e.left for e in events[:-2] if isinstance(e, TrialEnded)) > 0
+    left = [e.left for e in events if isinstance(e, TrialEnded)]
+    assert left[:jobs] == [None] * jobs  # the first batch
+    assert min(left[jobs:-1], default=1) > 0
     with Journal.open(tmp_path, {}) as journal:  # and no more when the same command is given again
         events = list(search(a_search(journal, slow, Budget(seconds=0.001), jobs=jobs, least=least)))
     assert [e.replayed for e in events if isinstance(e, TrialEnded)] == [True] * sum(least.values())
+
+
+def test_what_a_batch_begins_with_is_not_the_pace_of_its_trials(tmp_path):
+    """Trials that share a program are all built before the first one ends."""
+
+    def together(trials, limit):
+        time.sleep(0.1 * len(trials))
+        for trial in trials:
+            yield TrialResult(Outcome(Kind.OK), Score(1.0 + trial.point["a"]), {"measure": 0.0})
+
+    with Journal.open(tmp_path, {}) as journal:
+        given = a_search(journal, budget=Budget(seconds=0.2), carry_out=together, batch=4, least={"rows": 12})
+        left = [e.left for e in search(given) if isinstance(e, TrialEnded)]
+    assert left[:4] == [None] * 4
+    assert all(0.2 < seconds < 2.0 for seconds in left[4:8]), left  # seven trials are due, then four
 
 
 def test_one_trial_where_nothing_is_due(tmp_path):
