@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.job.forecast import SEARCH, SET_UP, Forecast, about, remember
-from tensorop.search.loop import SearchEnded, TrialEnded
+from tensorop.model.search_events import SearchEnded, TrialEnded
 
 _CHANGED, _LEAST_S = 0.25, 10.0  # a new total is shown if it differs by this share, and by so many seconds
 _FASTEST, _SLOWEST = 0.5, 20.0  # limits of the pace, since one short piece says little

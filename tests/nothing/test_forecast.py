@@ -14,7 +14,7 @@ from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.job import forecast, reckoning
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate
-from tensorop.search.loop import EndReason, Exhausted, SearchEnded
+from tensorop.model.search_events import EndReason, Exhausted, SearchEnded
 from tensorop.specs import operators, platforms
 
 OPERATOR = operators.load("gemm")
