@@ -20,10 +20,10 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from tensorop.build import disassembly
-from tensorop.build.disassembly import Instruction
-from tensorop.build.finished import archive_members
 from tensorop.specs import files
+from tensorop.toolchain import disassembly
+from tensorop.toolchain.disassembly import Instruction
+from tensorop.toolchain.finished import archive_members
 
 
 @dataclass(frozen=True)

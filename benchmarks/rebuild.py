@@ -34,7 +34,6 @@ from elftools.elf.elffile import ELFFile
 
 from tensorop.author import offline
 from tensorop.backends import reach
-from tensorop.build.finished import archive_members
 from tensorop.commands import bench, libraries, opened
 from tensorop.commands.contest import Contest
 from tensorop.commands.contest import row as row_of
@@ -47,6 +46,7 @@ from tensorop.package.sources import OperatorPart
 from tensorop.render import adapting, instantiate
 from tensorop.space import problems
 from tensorop.target import Target
+from tensorop.toolchain.finished import archive_members
 
 LOW, HIGH = 0.99, 1.01  # the geometric mean on a clock
 _ALLOCATED = 2  # SHF_ALLOC

@@ -12,7 +12,6 @@ from typing import Any, cast
 import cffi
 
 from tensorop.author.offline import AUTHOR, PLUGIN
-from tensorop.build import needs
 from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.operator import Operator
@@ -24,6 +23,7 @@ from tensorop.package.product import MANIFEST
 from tensorop.provision import objdump
 from tensorop.specs import catalog, files, jsontext, operators
 from tensorop.specs.printable import printable
+from tensorop.toolchain import needs
 
 
 class Loaded:

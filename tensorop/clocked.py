@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tensorop.build import programs
 from tensorop.errors import TensoropError
 from tensorop.measure import clock
 from tensorop.measure import peak as measuring
@@ -10,6 +9,7 @@ from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.budget import CLOCK
 from tensorop.process import deadline
 from tensorop.target import Answer, Target
+from tensorop.toolchain import programs
 
 # A search needs many results rather than exact ones; finalists are measured again.
 SEARCH_PACE = clock.Pace(rounds=9, warm_ns=1_000_000, min_ns=400_000, max_ns=150_000_000)

@@ -13,7 +13,6 @@ from typing import TypeGuard
 from tensorop import __version__, paths, settings, subpackages
 from tensorop.author import offline
 from tensorop.backends import reach
-from tensorop.build.compile import candidate_flags
 from tensorop.commands import operator_built, operator_read
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
@@ -40,6 +39,7 @@ from tensorop.specs import leftovers, operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
 from tensorop.target import Target
+from tensorop.toolchain.compile import candidate_flags
 from tensorop.trial import confinement
 from tensorop.trial.roof import Roof
 from tensorop.verify import controls

@@ -17,10 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from tensorop.build import compile as building
-from tensorop.build import gate as object_gate
-from tensorop.build import programs, tool
-from tensorop.build.compile import link_candidate
 from tensorop.errors import JobError, UsageError
 from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.budget import Budgets
@@ -39,6 +35,10 @@ from tensorop.provision import baseline, prewarm
 from tensorop.runners import session
 from tensorop.runners.base import Machine, Runner
 from tensorop.runners.protocol import Hello
+from tensorop.toolchain import compile as building
+from tensorop.toolchain import gate as object_gate
+from tensorop.toolchain import programs, tool
+from tensorop.toolchain.compile import link_candidate
 
 if TYPE_CHECKING:
     from tensorop.author.llm.prompt import DeviceBrief

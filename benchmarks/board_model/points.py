@@ -25,7 +25,6 @@ from typing import Any
 
 import yaml
 
-from tensorop.build import tool
 from tensorop.measure import board
 from tensorop.model.platform import Platform
 from tensorop.paths import native_dir
@@ -35,6 +34,7 @@ from tensorop.runners.qemu import Qemu
 from tensorop.specs import board as spec
 from tensorop.specs import platforms
 from tensorop.specs.board_scenarios import scenario_values, under
+from tensorop.toolchain import tool
 
 HERE = Path(__file__).parent
 WIDEST = 0.35

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from tensorop.build import programs
 from tensorop.clocked import Clocked
 from tensorop.errors import BoardError, UsageError
 from tensorop.measure import boards
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import ssh
+from tensorop.toolchain import programs
 
 ALIKE = 1.05  # largest allowed ratio between the times of the slowest and the fastest board
 SIZES = (4096, 1 << 20)  # elements in the fixed kernel's calls: one fits into L1, one exceeds most caches

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tensorop import __version__, paths
 from tensorop.backends import reach
-from tensorop.build import programs
 from tensorop.errors import JobError
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
@@ -22,6 +21,7 @@ from tensorop.process import children
 from tensorop.search.task import digest
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
+from tensorop.toolchain import programs
 from tensorop.trial import confinement
 from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.trial import side_by_side

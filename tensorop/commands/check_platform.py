@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tensorop import backends, subpackages
-from tensorop.build import programs
-from tensorop.build.programs import identify_program
 from tensorop.commands import microbench
 from tensorop.commands.microbench import PreparedBenchmark
 from tensorop.errors import JobError, TensoropError
@@ -30,6 +28,8 @@ from tensorop.runners.session import Guest
 from tensorop.specs import board as board_spec
 from tensorop.specs import microbench as microbench_spec
 from tensorop.specs.board import BoardModel
+from tensorop.toolchain import programs
+from tensorop.toolchain.programs import identify_program
 
 # A share of the modelled cycles: loop ends and region marks cost a little, in the model and in the published loops.
 TOLERANCE = 0.03

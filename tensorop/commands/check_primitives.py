@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop import backends
-from tensorop.build import compile
-from tensorop.build.compile import link_program
 from tensorop.commands import primitive_program
 from tensorop.commands.exact_number import Exact, Group
 from tensorop.commands.primitive_cases import Array, PrimitiveCase, PrimitiveEntry, cases, entries
@@ -28,6 +26,8 @@ from tensorop.runners import confined
 from tensorop.runners.base import Launch
 from tensorop.runners.process import Talk
 from tensorop.specs import native, platforms, primitives
+from tensorop.toolchain import compile
+from tensorop.toolchain.compile import link_program
 
 _TIMEOUT_S = 120.0
 

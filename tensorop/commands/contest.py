@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensorop.build import programs
 from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import BoardError, JobError, NoFigure, TensoropError
 from tensorop.measure import peak as measured_peak
@@ -30,6 +29,7 @@ from tensorop.runners.protocol import Entry
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.target import Target
+from tensorop.toolchain import programs
 from tensorop.trial.calls import measured_call, warming_calls
 from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tensorop import backends
-from tensorop.build import programs
 from tensorop.errors import TensoropError
 from tensorop.measure import machine
 from tensorop.measure.request import MeasureRequest, Purpose
@@ -19,6 +18,7 @@ from tensorop.runners import session
 from tensorop.runners.session import Guest
 from tensorop.specs import leftovers, platforms
 from tensorop.target import Target
+from tensorop.toolchain import programs
 
 _SEES_ALL = (
     "this kernel has neither user namespaces nor Landlock, so the compiler could read files of this machine; only the "

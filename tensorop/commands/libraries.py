@@ -9,8 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tensorop import errors
-from tensorop.build import harness, tool
-from tensorop.build.programs import describe_program
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.operator import Operator
 from tensorop.model.platform import BaselineChoice
@@ -21,6 +19,8 @@ from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.specs import products
 from tensorop.target import Target
+from tensorop.toolchain import harness, tool
+from tensorop.toolchain.programs import describe_program
 
 # Environment variables that set a baseline's number of threads. OMP_NUM_THREADS is for builds with OpenMP.
 _THREADS = {

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.build import programs
 from tensorop.errors import JobError
 from tensorop.measure import clock, modelled, statistics
 from tensorop.measure.request import MeasureRequest, Purpose
@@ -25,6 +24,7 @@ from tensorop.runners.qemu import Qemu
 from tensorop.specs import microbench
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import scenario_values, under
+from tensorop.toolchain import programs
 
 _CLOCK, _BENCH = 0, 1  # numbers of the functions of every program; see bench.h
 _ADDITIONS = 64  # cycles of one iteration of the clock function: dependent additions

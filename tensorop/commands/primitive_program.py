@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from tensorop import paths
-from tensorop.build import harness
 from tensorop.commands.primitive_cases import ARRAYS, PrimitiveEntry
 from tensorop.model.kernel import Source
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Primitives, shape_of
 from tensorop.render import render
+from tensorop.toolchain import harness
 
 MAIN = "primitive_check.c"
 NEEDED = ("full", "tail", "splat", "load", "store", "store_tail")  # the check of every primitive uses these

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tensorop import backends
-from tensorop.build.programs import identify_program
 from tensorop.errors import UsageError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import facts
 from tensorop.specs import platforms
+from tensorop.toolchain.programs import identify_program
 
 _IDENTITY = ("uarch", "mvendorid", "CPU implementer", "CPU part")
 

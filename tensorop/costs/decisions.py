@@ -22,10 +22,10 @@ import cffi
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.build import programs
 from tensorop.errors import SpecError
 from tensorop.model.kernel import Source
 from tensorop.model.point import Value
+from tensorop.toolchain import programs
 
 _STRUCT = re.compile(r"struct tensorop_(?:configuration|problem|decisions) \{[^}]*\};")
 _CALL = """

@@ -19,7 +19,6 @@ import numpy as np
 from tensorop.author import rules
 from tensorop.author.llm import rounds
 from tensorop.author.llm.prompt import DeviceBrief
-from tensorop.build import programs, tool
 from tensorop.cuda import compile as device
 from tensorop.cuda import counted, kernels, standing
 from tensorop.cuda.choose import LAYOUTS, Candidate
@@ -39,6 +38,7 @@ from tensorop.provision.nvcc import Nvcc
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.specs import files as reading
+from tensorop.toolchain import programs, tool
 
 TEMPLATES = 6  # requested from a model in one job
 POINTS = 6  # configurations of an accepted family that are executed and counted, in each layout

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NoReturn
 from tensorop.author import offline
 from tensorop.author.llm import rounds
 from tensorop.author.llm.prompt import DeviceBrief
-from tensorop.build import needs
 from tensorop.cuda import attached, author, counted, kernels, kit, library
 from tensorop.cuda import compile as device
 from tensorop.cuda.author import FamilyAuthor
@@ -36,6 +35,7 @@ from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import files as reading
 from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedProblem
+from tensorop.toolchain import needs
 
 SUFFIX = ".cu.j2"  # of template files
 NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"

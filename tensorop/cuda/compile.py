@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tensorop.build import cache, tool
-from tensorop.build.cache import BuildLog
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision.nvcc import Nvcc
 from tensorop.runners import process
+from tensorop.toolchain import cache, tool
+from tensorop.toolchain.cache import BuildLog
 
 _PRODUCT = "kernel.fatbin"
 _FLAGS = ("-std=c++17", "-O3", "-Xptxas", "-v", "-fatbin")

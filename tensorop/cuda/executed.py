@@ -16,9 +16,6 @@ import numpy as np
 
 from tensorop import paths
 from tensorop.author import offline
-from tensorop.build import gate
-from tensorop.build.compile import DEFINED, LEAN, compile_source, link_candidate
-from tensorop.build.needs import Needs
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.family import Family
@@ -36,6 +33,9 @@ from tensorop.render.render import RenderError
 from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry
+from tensorop.toolchain import gate
+from tensorop.toolchain.compile import DEFINED, LEAN, compile_source, link_candidate
+from tensorop.toolchain.needs import Needs
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from tensorop import paths
-from tensorop.build import cache, tool
-from tensorop.build.cache import BuildLog
 from tensorop.cuda import compile as device
 from tensorop.cuda.choose import LAYOUTS
 from tensorop.cuda.corrected import Corrections, MeasuredProblem
@@ -24,6 +22,8 @@ from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
 from tensorop.specs import files as reading
 from tensorop.target import KitRequest, TimedProblem
+from tensorop.toolchain import cache, tool
+from tensorop.toolchain.cache import BuildLog
 
 CONTROLS = 16  # faulty kernels and the plain one; control -1 is the oracle itself
 VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__
-from tensorop.build import cache, gate, needs, tool
-from tensorop.build.cache import BuildLog
 from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.errors import SpecError
 from tensorop.model.operator import Operator
@@ -19,6 +17,8 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.package import card
 from tensorop.render import render
+from tensorop.toolchain import cache, gate, needs, tool
+from tensorop.toolchain.cache import BuildLog
 
 _PUBLIC = re.compile(r"\b(tensorop_\w+)\(")
 # The host's values for tunables and facts that a family lacks.

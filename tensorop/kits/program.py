@@ -7,9 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tensorop import paths
-from tensorop.build import cache, harness, tool
-from tensorop.build.cache import BuildLog
-from tensorop.build.compile import candidate_flags, compile_source
 from tensorop.errors import JobError
 from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact
@@ -19,6 +16,9 @@ from tensorop.model.trial import Outcome
 from tensorop.provision import libc
 from tensorop.render import adapting
 from tensorop.specs import products
+from tensorop.toolchain import cache, harness, tool
+from tensorop.toolchain.cache import BuildLog
+from tensorop.toolchain.compile import candidate_flags, compile_source
 from tensorop.verify.controls import Control
 
 PROGRAM = "kit"

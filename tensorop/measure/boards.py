@@ -6,13 +6,13 @@ import dataclasses
 import shlex
 from collections.abc import Mapping
 
-from tensorop.build.programs import identify_program
 from tensorop.errors import BoardError, JobError
 from tensorop.model.core import Core
 from tensorop.model.platform import Platform
 from tensorop.runners import facts
 from tensorop.runners.native import Native
 from tensorop.runners.ssh import Ssh
+from tensorop.toolchain.programs import identify_program
 
 # Deadlines were chosen for a desktop's clock and a link of 100 Mbit/s.
 _CLOCK_MHZ = 2000.0

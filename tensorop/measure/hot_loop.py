@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tensorop.build import disassembly
-from tensorop.build.disassembly import Instruction
 from tensorop.measure import loop_analysis
 from tensorop.measure.board import Executed
 from tensorop.model.architecture import architecture
 from tensorop.model.hot_loop import HotInstruction, HotLoop
+from tensorop.toolchain import disassembly
+from tensorop.toolchain.disassembly import Instruction
 
 _MULTIPLIES = re.compile(r"mul|madd|msub|ml[as]|macc|mmla|dot|dpb|dpw")
 _ENDS = re.compile(r"ret\w*|jmp\w*|call\w*|b|bl|br|blr|(?:c\.)?j(?:al|r|alr)?")  # of straight code, or calls

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tensorop.build.disassembly import Instruction
 from tensorop.errors import SpecError
 from tensorop.model.architecture import Architecture
 from tensorop.model.hot_loop import LoopAnalysis
 from tensorop.provision import mca
 from tensorop.runners import process
 from tensorop.specs import jsontext
+from tensorop.toolchain.disassembly import Instruction
 
 HOST = "native"  # this machine's core
 _ITERATIONS = 100

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 
 from tensorop import __version__, paths
-from tensorop.build.compile import DEFINED
 from tensorop.model.architecture import architecture
 from tensorop.model.platform import Platform
 from tensorop.package.loadable import SONAME_MAJOR
 from tensorop.package.sources import ProductLibrary, Sources
 from tensorop.render import words
+from tensorop.toolchain.compile import DEFINED
 
 FOLDER = "lib/cmake/TensorOp"
 PKGCONFIG_FOLDER = "lib/pkgconfig"

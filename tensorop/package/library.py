@@ -14,15 +14,15 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from tensorop import errors
-from tensorop.build import cache, gate, tool
-from tensorop.build.cache import BuildLog
-from tensorop.build.compile import DEFINED, LEAN, compile_source
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.package.loadable import soname
 from tensorop.package.sources import ProductLibrary, Sources, Unit
 from tensorop.specs import files
+from tensorop.toolchain import cache, gate, tool
+from tensorop.toolchain.cache import BuildLog
+from tensorop.toolchain.compile import DEFINED, LEAN, compile_source
 
 T = TypeVar("T")
 _PIC = ("-g0", "-fPIC", "-fvisibility=hidden")

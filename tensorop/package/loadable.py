@@ -15,11 +15,11 @@ from elftools.common.exceptions import ELFParseError
 from elftools.elf.elffile import ELFFile
 
 from tensorop import __version__
-from tensorop.build import finished
 from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.model.architecture import of_elf
 from tensorop.model.operator import Operator
 from tensorop.specs import files, products
+from tensorop.toolchain import finished
 
 SONAME_MAJOR = int(__version__.split(".")[0])
 _HINT = "do not load it; build the product again, or get it from a source that you trust"

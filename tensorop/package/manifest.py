@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__
-from tensorop.build import tool
 from tensorop.model.platform import Platform
 from tensorop.model.winner import DtypeRecord, Leaf, NodeRecord, Split, TreeRecord, VariantRecord, Winners
 from tensorop.package.card import CARD_SCHEMA, Card
 from tensorop.package.sources import OperatorPart
 from tensorop.specs import files as reading
 from tensorop.specs import jsontext
+from tensorop.toolchain import tool
 
 SCHEMA = 2
 _OF_OPERATOR = ("operator", "dtypes", "facts")  # keys of a card that depend on the operator

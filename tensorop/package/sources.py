@@ -10,8 +10,6 @@ from typing import Any
 
 from tensorop import __version__
 from tensorop.author import offline
-from tensorop.build import needs
-from tensorop.build.needs import Needs
 from tensorop.errors import JobError, SpecError
 from tensorop.model.expression import parse
 from tensorop.model.kernel import KernelTemplate, Source, Variant
@@ -22,6 +20,8 @@ from tensorop.package import card
 from tensorop.render import instantiate, render, words
 from tensorop.render.texts import Texts
 from tensorop.specs import products
+from tensorop.toolchain import needs
+from tensorop.toolchain.needs import Needs
 
 
 @dataclass(frozen=True)

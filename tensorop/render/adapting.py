@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from tensorop.build import harness
 from tensorop.model.kernel import Artifact
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.render import render
 from tensorop.specs import files
+from tensorop.toolchain import harness
 
 
 def text(operator: Operator) -> str:

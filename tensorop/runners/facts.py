@@ -19,7 +19,7 @@ _SCRIPT = Path(__file__).with_name("facts.sh")
 def read(runner: Machine, program: Path | None = None) -> Core:
     """The core of the machine behind a runner.
 
-    program: native/identify.c built for it (see tensorop.build.programs). Without it, VLEN, clock and identity
+    program: native/identify.c built for it (see tensorop.toolchain.programs). Without it, VLEN, clock and identity
     registers are unknown.
     Raises BoardError if a board does not answer, JobError if the program does not run.
     """

@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from tensorop.build import tool
-from tensorop.build.compile import candidate_flags
 from tensorop.costs.expected import Expectation
 from tensorop.errors import TensoropError
 from tensorop.model.budget import Budget
@@ -40,6 +38,8 @@ from tensorop.space import Space, strategy
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
 from tensorop.store.key import trial_key
+from tensorop.toolchain import tool
+from tensorop.toolchain.compile import candidate_flags
 from tensorop.trial import company
 from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.trial import FIRST_S, side_by_side

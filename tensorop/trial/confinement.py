@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tensorop.author import offline
-from tensorop.build import programs
 from tensorop.errors import JobError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.trial import Outcome
 from tensorop.runners import session
 from tensorop.runners.session import Guest
 from tensorop.target import Target
+from tensorop.toolchain import programs
 
 
 def missing(target: Target) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tensorop.build.compile import candidate_flags, compile_and_link
 from tensorop.errors import JobError, SpecError
 from tensorop.model.call import Call, CallOutput, Placement
 from tensorop.model.kernel import Artifact, Source
@@ -30,6 +29,7 @@ from tensorop.runners import session
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Count, Entry, Time
 from tensorop.specs import files
+from tensorop.toolchain.compile import candidate_flags, compile_and_link
 from tensorop.verify.answers import Answers
 from tensorop.verify.grid import Grid, outcome, quick, verify
 from tensorop.verify.subject import Subject

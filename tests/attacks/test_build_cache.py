@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.build import cache
-from tensorop.build.cache import BuildLog
 from tensorop.errors import JobError
 from tensorop.model.kernel import Artifact
+from tensorop.toolchain import cache
+from tensorop.toolchain.cache import BuildLog
 
 
 def fill(folder: Path) -> BuildLog:

@@ -13,8 +13,6 @@ import pytest
 
 from tensorop.author import gate, parse
 from tensorop.backends import reach
-from tensorop.build import gate as object_gate
-from tensorop.build.compile import candidate_flags, compile_source
 from tensorop.job import authoring
 from tensorop.model.architecture import host_arch
 from tensorop.model.job import Job
@@ -22,6 +20,8 @@ from tensorop.model.kernel import Artifact, KernelTemplate
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
+from tensorop.toolchain import gate as object_gate
+from tensorop.toolchain.compile import candidate_flags, compile_source
 from tensorop.trial import evaluator
 from tests.attacks.test_template_c import on_device
 from tests.support import cheats, kernels

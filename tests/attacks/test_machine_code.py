@@ -14,8 +14,6 @@ from elftools.construct import Container
 from elftools.elf.elffile import ELFFile
 
 from tensorop import api
-from tensorop.build import disassembly, gate, needs
-from tensorop.build.disassembly import Instruction
 from tensorop.commands import opened, verify
 from tensorop.errors import JobError, MissingTool
 from tensorop.kits import export, processor
@@ -28,6 +26,8 @@ from tensorop.provision import objdump
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tensorop.target import KitRequest
+from tensorop.toolchain import disassembly, gate, needs
+from tensorop.toolchain.disassembly import Instruction
 from tests.support import kernels, products
 
 FORBIDDEN = {

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from tensorop import api
-from tensorop.build import disassembly, gate
 from tensorop.errors import BoardError, JobError, TensoropError
 from tensorop.kits import product as kit_products
 from tensorop.model.job import Job
 from tensorop.package import library
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext
+from tensorop.toolchain import disassembly, gate
 from tensorop.warm import reading
 from tests.support import badfiles, products
 from tests.support.commands import ROOT

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.build import compile as building
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import view, zig
+from tensorop.toolchain import compile as building
 from tests.support import kernels
 
 KEY = "sk-of-somebody"

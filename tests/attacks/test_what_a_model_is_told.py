@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tensorop.author.llm.prompt import repeatable
-from tensorop.build import compile as building
 from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome
+from tensorop.toolchain import compile as building
 from tests.support import kernels
 
 

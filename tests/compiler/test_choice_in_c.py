@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorop.build import tool
 from tensorop.dispatch import direct
 from tensorop.dispatch.shapes import Draw, drawn
 from tensorop.dispatch.tree import decide
@@ -15,6 +14,7 @@ from tensorop.model.winner import Leaf, Split, Tree
 from tensorop.package import sources
 from tensorop.space import problems
 from tensorop.specs import operators, platforms
+from tensorop.toolchain import tool
 
 OPERATOR = operators.load("gemm")
 OWN = OPERATOR.seen

@@ -5,7 +5,6 @@ import pytest
 
 from tensorop import errors
 from tensorop.backends import reach
-from tensorop.build import harness, programs
 from tensorop.measure import clock, machine, peak, statistics
 from tensorop.measure.request import MeasureRequest, Purpose
 from tensorop.model.architecture import host_arch
@@ -15,6 +14,7 @@ from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, Entry, TargetLibrary, Time
 from tensorop.space.problems import of
 from tensorop.specs import platforms
+from tensorop.toolchain import harness, programs
 from tensorop.trial import roof
 from tests.support import kernels
 from tests.support.operators import gemm

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tensorop.backends import reach
-from tensorop.build import tool
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
@@ -17,6 +16,7 @@ from tensorop.model.verdict import Seed
 from tensorop.render import adapting
 from tensorop.runners.session import Guest
 from tensorop.specs import native, operators, platforms
+from tensorop.toolchain import tool
 from tensorop.verify import grid
 from tensorop.verify.controls import ControlRun, controls
 from tensorop.verify.subject import Subject

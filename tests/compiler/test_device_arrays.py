@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tensorop
-from tensorop.build import tool
 from tensorop.cuda import product
 from tensorop.package import publish
 from tensorop.provision import zig
 from tensorop.specs import platforms
+from tensorop.toolchain import tool
 from tests.support.commands import ROOT
 from tests.support.device_products import driver, made
 

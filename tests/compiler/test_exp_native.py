@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from tensorop.build import compile, gate
 from tensorop.commands import check_primitives
 from tensorop.model.architecture import host_arch
 from tensorop.model.kernel import Artifact
@@ -14,6 +13,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.render import instantiate
 from tensorop.specs import native, platforms, primitives
+from tensorop.toolchain import compile, gate
 from tests.support import templates
 from tests.support.classes import each_once
 from tests.support.exponentials import worst_f32, worst_f64

@@ -15,8 +15,6 @@ import pytest
 import tensorop
 from tensorop import paths
 from tensorop.author import offline
-from tensorop.build import tool
-from tensorop.build.compile import candidate_flags, compile_source
 from tensorop.commands import explain, opened
 from tensorop.errors import SpecError
 from tensorop.model.architecture import host_arch
@@ -31,6 +29,8 @@ from tensorop.render import adapting, instantiate
 from tensorop.render.texts import Texts
 from tensorop.space import problems
 from tensorop.specs import operators, platforms
+from tensorop.toolchain import tool
+from tensorop.toolchain.compile import candidate_flags, compile_source
 from tests.support.commands import ROOT
 
 pytestmark = [

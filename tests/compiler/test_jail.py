@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensorop.build import harness
 from tensorop.model.architecture import host_arch
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.provision import view, zig
@@ -18,6 +17,7 @@ from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check, TargetLibrary
 from tensorop.runners.ssh import Ssh
+from tensorop.toolchain import harness
 from tests.support import attacks, board, commands
 
 NATIVE = Native()

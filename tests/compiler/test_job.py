@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import tensorop as package
-from tensorop.build import tool
 from tensorop.commands import explain, opened
 from tensorop.space import problems
+from tensorop.toolchain import tool
 from tests.support import disks, products
 from tests.support.commands import (
     JOURNAL,

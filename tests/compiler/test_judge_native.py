@@ -17,8 +17,6 @@ from click.testing import CliRunner
 
 from tensorop.author import c_gate
 from tensorop.author.gate import Guard
-from tensorop.build import compile as building
-from tensorop.build.compile import link_candidate
 from tensorop.cli.judge_command import judge as command
 from tensorop.commands import judge as judging
 from tensorop.errors import UsageError
@@ -31,6 +29,8 @@ from tensorop.runners import session
 from tensorop.runners.native import Native
 from tensorop.runners.protocol import Check
 from tensorop.specs import native, operators, platforms
+from tensorop.toolchain import compile as building
+from tensorop.toolchain.compile import link_candidate
 from tensorop.trial import confinement
 from tensorop.verify import controls
 from tests.attacks.test_replies import TEMPLATES

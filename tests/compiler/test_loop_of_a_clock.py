@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.build.disassembly import Instruction
 from tensorop.errors import MissingTool
 from tensorop.job import authoring
 from tensorop.measure import loop_analysis
@@ -21,6 +20,7 @@ from tensorop.model.verdict import Seed
 from tensorop.provision import mca
 from tensorop.specs import platforms
 from tensorop.target import Target
+from tensorop.toolchain.disassembly import Instruction
 from tensorop.trial.evaluator import Evaluator, Prepared
 from tests.nothing.test_revising import FIRST, Model, model, printed, started
 from tests.support import drawn_kernels

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import loops
-from tensorop.build import compile as compiling
-from tensorop.build.compile import link_candidate
 from tensorop.model.kernel import Artifact
+from tensorop.toolchain import compile as compiling
+from tensorop.toolchain.compile import link_candidate
 from tests.support import kernels
 
 # `near` loads right before the uses; `ahead` loads for the next iteration, once the first use has freed the register.

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.build import compile as compiling
-from tensorop.build import gate
-from tensorop.build.compile import link_candidate
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.trial import Kind, Outcome
+from tensorop.toolchain import compile as compiling
+from tensorop.toolchain import gate
+from tensorop.toolchain.compile import link_candidate
 from tests.support import kernels
 
 SYSTEM_CALL = {"x86_64": "syscall", "riscv64": "ecall", "aarch64": "svc #0"}

@@ -2,8 +2,6 @@
 
 import pytest
 
-from tensorop.build import compile as compiling
-from tensorop.build.compile import link_candidate
 from tensorop.measure import modelled
 from tensorop.measure.request import MeasureRequest
 from tensorop.model.call import Placement
@@ -13,6 +11,8 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.space.problems import of
 from tensorop.specs import board, operators, platforms
+from tensorop.toolchain import compile as compiling
+from tensorop.toolchain.compile import link_candidate
 from tensorop.verify.answers import Answers
 from tensorop.verify.controls import ControlRun, controls
 from tests.support import cheats

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.build import compile
 from tensorop.commands import check_primitives
 from tensorop.measure import board as measure
 from tensorop.model.kernel import Artifact, Source
@@ -15,6 +14,7 @@ from tensorop.paths import native_dir
 from tensorop.provision.qemu import qemu
 from tensorop.render import render
 from tensorop.specs import board, platforms, primitives
+from tensorop.toolchain import compile
 from tests.support.exponentials import worst_f32, worst_f64
 
 ARGUMENTS_OF = {

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tensorop import paths
-from tensorop.build.compile import compile_source, link_program
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.kernel import Artifact, Source
 from tensorop.provision import qemu
 from tensorop.runners import confined, session
 from tensorop.runners.base import Launch, Need
+from tensorop.toolchain.compile import compile_source, link_program
 from tests.support import attacks, commands, kernels
 
 ARCHES = pytest.mark.parametrize("arch", ["riscv64", "aarch64"])

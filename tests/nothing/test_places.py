@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.build import cache
 from tensorop.cli.main import main
 from tensorop.errors import JobError, MissingTool, UsageError
 from tensorop.package import publish
 from tensorop.provision import process as fetching
 from tensorop.runners import process
+from tensorop.toolchain import cache
 from tests.support import disks
 
 FULL = Path("/dev/full")  # each write to it fails as on a full disk

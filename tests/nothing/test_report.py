@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tensorop import pipeline
-from tensorop.build import finished
 from tensorop.commands import report
 from tensorop.dispatch.tree import decide
 from tensorop.errors import UsageError
@@ -30,6 +29,7 @@ from tensorop.space import problems
 from tensorop.specs import operators
 from tensorop.store import journal as store
 from tensorop.store.records import trial_record
+from tensorop.toolchain import finished
 
 RECORDED = Path(__file__).parents[1] / "data" / "run"
 HOSTILE = '<script>alert("x")</script>'

@@ -134,7 +134,7 @@ def test_one_function_starts_processes_with_a_strangers_code() -> None:
     calls = {name(path): _calls(path) for path in CORE if path.parent.name != "cli"}
     assert [path for path, found in calls.items() if "runner.command" in found] == ["tensorop/runners/confined.py"]
     starters = {path for path, found in calls.items() if "runners.process" in found}
-    assert {path for path in starters if not path.startswith("tensorop/build/")} == {
+    assert {path for path in starters if not path.startswith("tensorop/toolchain/")} == {
         "tensorop/author/llm/reading.py",  # a program of ours, limited before it is sent a byte
         "tensorop/cuda/compile.py",  # nvcc, a tool
         "tensorop/measure/loop_analysis.py",  # llvm-mca, a tool

@@ -9,13 +9,13 @@ from typing import Any
 import cffi
 import pytest
 
-from tensorop.build import programs
 from tensorop.errors import JobError
 from tensorop.model.kernel import KernelTemplate, KernelText, Source, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.render import instantiate, render
 from tensorop.specs import platforms
+from tensorop.toolchain import programs
 
 KERNELS = ("tiles", "rows", "short_tiles", "few")  # the first counts: of kernels, their rows, and the edge kernel's
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensorop import backends
-from tensorop.build import compile
 from tensorop.commands.exact_number import Exact
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
@@ -15,6 +14,7 @@ from tensorop.render import render
 from tensorop.runners import confined
 from tensorop.runners.base import Launch
 from tensorop.runners.process import Talk
+from tensorop.toolchain import compile
 
 # Every STEP-th f32. Where STEP is 1, a block has one sign and one exponent, and those far beyond the finite results are
 # left out. Prints the worst distance in ulp, and where.

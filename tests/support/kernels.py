@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorop.build import compile as compiling
-from tensorop.build.compile import link_candidate
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.call import Access, Buffer, Call, Placement
 from tensorop.model.kernel import Artifact, Source
@@ -17,6 +15,8 @@ from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import primitives
+from tensorop.toolchain import compile as compiling
+from tensorop.toolchain.compile import link_candidate
 
 RVV_CPU = "rv64,v=true,vext_spec=v1.0,vlen={vlen},elen=64"
 

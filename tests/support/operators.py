@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tensorop.build import compile as compiling
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -13,6 +12,7 @@ from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.runners.qemu import Qemu
 from tensorop.specs import operators
+from tensorop.toolchain import compile as compiling
 
 
 def gemm() -> Operator:

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from tensorop import errors, paths
-from tensorop.build import cache, harness, tool
-from tensorop.build.cache import BuildLog
-from tensorop.build.compile import LEAN, candidate_flags, compile_and_link, compile_source, link_program
 from tensorop.model.architecture import architecture, host_arch
 from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.kernel import Artifact, Source
@@ -21,6 +18,9 @@ from tensorop.runners import session
 from tensorop.runners.base import Runner
 from tensorop.runners.protocol import Check
 from tensorop.runners.session import Guest
+from tensorop.toolchain import cache, harness, tool
+from tensorop.toolchain.cache import BuildLog
+from tensorop.toolchain.compile import LEAN, candidate_flags, compile_and_link, compile_source, link_program
 
 _VECTOR = "+v"  # left out, so that the program also runs on a core without it
 _LIBRARY = "host.so"

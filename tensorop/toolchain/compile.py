@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from tensorop import paths
-from tensorop.build import cache, harness, tool
-from tensorop.build.cache import BuildLog
 from tensorop.model.architecture import ARCHITECTURES
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import libc, zig
+from tensorop.toolchain import cache, harness, tool
+from tensorop.toolchain.cache import BuildLog
 
 OBJECT = "kernel.o"
 CANDIDATE = "candidate"

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import paths
-from tensorop.build.cache import BuildLog
 from tensorop.errors import JobError
 from tensorop.model.kernel import Artifact
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import view as provision_view
 from tensorop.provision import zig as provision_zig
 from tensorop.runners import process
+from tensorop.toolchain.cache import BuildLog
 
 # These stop a template that expands without end; clang 22 needs below 1 GiB for the largest real kernel.
 LIMITS = process.Limits(memory=6 << 30, file=512 << 20)

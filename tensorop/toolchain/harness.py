@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop import paths
-from tensorop.build import cache, tool
-from tensorop.build.cache import BuildLog
 from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
+from tensorop.toolchain import cache, tool
+from tensorop.toolchain.cache import BuildLog
 
 PROGRAM = "harness"
 ADAPTER, BASELINES = "adapter.c", "baselines.c"  # of an operator

@@ -19,10 +19,10 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import Segment
 
-from tensorop.build import disassembly, gate, needs
-from tensorop.build.disassembly import Instruction
 from tensorop.model.architecture import Architecture
 from tensorop.specs import files
+from tensorop.toolchain import disassembly, gate, needs
+from tensorop.toolchain.disassembly import Instruction
 
 _LIBRARIES = re.compile(
     r"lib(c|m|dl|pthread)\.so(\.[0-9]+)?|libc\.musl-\w+\.so\.1|ld-[\w-]+\.so\.[0-9]+|libgcc_s\.so\.1"

@@ -18,13 +18,13 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, SymbolTableSection
 
-from tensorop.build import disassembly, needs
-from tensorop.build.disassembly import Instruction
-from tensorop.build.needs import Needs
 from tensorop.model.architecture import Architecture
 from tensorop.model.kernel import Source
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files
+from tensorop.toolchain import disassembly, needs
+from tensorop.toolchain.disassembly import Instruction
+from tensorop.toolchain.needs import Needs
 
 ENTRIES = frozenset(f"tensorop_candidate_{number}" for number in range(32))  # as many as harness_entry.c knows
 APART = "tensorop_variant"  # by which a driver knows a kernel that is compiled apart from it
