@@ -27,6 +27,7 @@ from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
+from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
 from tensorop.model.trial import Outcome, Samples
 from tensorop.process import deadline
@@ -75,13 +76,7 @@ class PredictedProduct:
 class TimedProblem:
     """A problem that a kit measured on the device of such a product."""
 
-    dtype: str
-    a_along_m: int
-    b_along_k: int
-    m: int
-    n: int
-    k: int
-    batch: int
+    problem: Problem  # its dims: the numbers of a device call; its options: the layout
     us: Mapping[int, float]  # number of variant -> median time
 
 

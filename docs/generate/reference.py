@@ -23,6 +23,7 @@ from tensorop import errors, events, paths, settings, tuning
 from tensorop.cli.ctrl_c import INTERRUPTED
 from tensorop.cli.main import cli
 from tensorop.cli.operator_command import GROUPS, STOPPED_EARLY, operator_command
+from tensorop.cuda import kernels, library
 from tensorop.model import bench
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
@@ -261,7 +262,7 @@ def c_page() -> str:
     parts += _header("cblas.h", gemm, "The standard names, in `libtensorop_cblas`.")
     parts += _header("conv2d.h", conv2d, "Convolutions.", _functions(conv2d))
     parts += _header("attention.h", attention, "Attention.", _functions(attention))
-    parts += _header("device/gemm_cuda.h", gemm, "Matrix products on NVIDIA GPUs, from the CUDA platforms.")
+    parts += _header("device/header.h", gemm, "Matrix products on NVIDIA GPUs, from the CUDA platforms.")
     return page("C API", "Look up the functions, structs and status codes of the libraries here.", *parts)
 
 
@@ -282,8 +283,10 @@ def _header(name: str, operator: Operator, purpose: str, more: str = "") -> Iter
     names: dict[str, object] = {"dtypes": ["bf16", "f16"] if device else ["f32"], "types": spec.types}
     names |= {"platform_name": "PLATFORM", "arch": "riscv64", "tool_version": tensorop.__version__}
     names |= {"statuses": spec.statuses, "c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
-    text = render.formatted(render.environment(products.folders(operator)).get_template(template).render(names))
-    yield f"## `tensorop/{Path(name).name}`\n"
+    names |= library.terms(operator) if device else {}
+    folders = kernels.folders(operator) if device else products.folders(operator)
+    text = render.formatted(render.environment(folders).get_template(template).render(names))
+    yield f"## `tensorop/{f'{operator.name}_cuda.h' if device else name}`\n"
     yield f"{purpose}\n"
     if more:
         yield more

@@ -187,7 +187,7 @@ class Contest:
 
 
 def layout(problem: Problem) -> str:
-    """The layout as text: `row`; with transposes, `row,tb=1`."""
+    """The layout as text: `row`; with flags that are set, `row,FLAG=1`."""
     return problems.written(problem.options)
 
 

@@ -21,12 +21,14 @@ from tensorop.author.llm import rounds
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import compile as device
 from tensorop.cuda import counted, kernels, standing
-from tensorop.cuda.choose import LAYOUTS, Candidate
+from tensorop.cuda.choose import Candidate
+from tensorop.cuda.cost_file import cost_model
 from tensorop.cuda.counted import CountedFamilies
 from tensorop.cuda.executed import Execution
-from tensorop.cuda.family import CALL, Family
+from tensorop.cuda.family import Family
 from tensorop.errors import SpecError, TensoropError, UsageError
 from tensorop.events import Event, Note, Phase
+from tensorop.model.device import Key
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
@@ -84,7 +86,7 @@ def brief(
             "device": dict(platform.device or {}),
             "primitives": {name: one for name, (one, _) in kernels.primitives(platform).items()} | kernels.OWN,
             "types": {dtype: platform.primitives[0].types[dtype.removesuffix(kernels.FLOAT_C)] for dtype in dtypes},
-            "cost": counted.model(operator),
+            "cost": cost_model(operator).model,
             "most": MOST_POINTS,
             "rules": rules.rules("device_rules"),
         },
@@ -108,9 +110,12 @@ class FamilyAuthor:
 
     def __post_init__(self) -> None:
         self.seed = _seed(self.job)
+        self.call = self.operator.on_device
         self.dtypes = [dtype + kernels.FLOAT_C * (self.job.c_dtype == "f32") for dtype in self.job.dtypes]
         self.execution = Execution(self.operator, self.platform, self.seed, (self.job.out / "work").absolute())
-        self._reserved = _RESERVED | {*self.given, *CALL, *counted.NAMES, *counted.model(self.operator), *(_OF_LAYOUT)}
+        self._reserved = _RESERVED | {
+            *self.given, *self.call.names, *counted.NAMES, *cost_model(self.operator).model
+        }  # fmt: skip
 
     def confine(self) -> str:
         """A remark for the user. Raises UsageError if this machine confines no kernels and the user did not consent."""
@@ -147,7 +152,7 @@ class FamilyAuthor:
                 yield Phase("execution", f"{POINTS} configurations of {name} in each layout, on this processor")
                 yield from map(Note, self._count(counted.modelled(answer.template, self.operator)))
                 parts = self.found, self.shipped, self.given, job.shapes, self.registers
-                if (now := standing.standing(*parts)) is not None:
+                if (now := standing.standing(self.call, *parts)) is not None:
                     model.brief = replace(facts, more={**facts.more, "standing": now})
             elif answer.outcome.kind is Kind.LOST:
                 yield Note(f"{name}: no answer: {message[:300]}")
@@ -162,11 +167,12 @@ class FamilyAuthor:
         if isinstance(refused, Outcome):
             return refused
         each = []
-        for number, layout in enumerate(LAYOUTS):
+        for number, layout in enumerate(self.call.keys):
             family = barrier.guarded("author", self._family, template, layout)
             if isinstance(family, Outcome):
                 return family
-            each.append(Candidate(family, _places(family, len(LAYOUTS))[number % _count_of(family, len(LAYOUTS))]))
+            places = _places(family, len(self.call.keys))
+            each.append(Candidate(family, places[number % len(places)]))
         dtypes = [self.dtypes[number % len(self.dtypes)] for number in range(len(each))]
         first = self._gated(each[0], dtypes[0])
         if first.ok:
@@ -196,9 +202,11 @@ class FamilyAuthor:
             return _refused(f"tunables: they have {size} combinations; at most {MOST_POINTS} are read")
         return None
 
-    def _family(self, template: KernelTemplate, layout: tuple[int, int]) -> Family | Outcome:
+    def _family(self, template: KernelTemplate, layout: Key) -> Family | Outcome:
         try:
-            found = Family(counted.modelled(template, self.operator), {**self.given, **_of(layout)})
+            found = Family(
+                self.call, counted.modelled(template, self.operator), {**self.given, **self.call.named(layout)}
+            )
             numbers = found.numbers(0)
         except (TensoropError, ArithmeticError, ValueError) as error:
             return _refused(str(error))
@@ -223,7 +231,9 @@ class FamilyAuthor:
 
     def facts(self) -> dict[str, Any]:
         """The author's part of a product's facts."""
-        shipped = [template for template in self.found.templates if (template.digest, 0, 0) in self.found.found]
+        shipped = [
+            template for template in self.found.templates if (template.digest, self.call.keys[0]) in self.found.found
+        ]
         return {
             "author": rounds.original(self.job, (self.job.out / "work").absolute()),
             "model": self.model,
@@ -236,7 +246,7 @@ class FamilyAuthor:
         """Executes configurations of a family in all layouts and keeps their counts; remarks about those that fail."""
         self.found = replace(self.found, templates=(*self.found.templates, template))
         todo = []
-        for layout in LAYOUTS:
+        for layout in self.call.keys:
             family = self._family(template, layout)
             if isinstance(family, Family):
                 todo += [Candidate(family, place) for place in _places(family, POINTS)]
@@ -269,13 +279,6 @@ def _seed(job: Job) -> Seed:
     return drawn
 
 
-_OF_LAYOUT = ("a_along_m", "b_along_k")
-
-
-def _of(layout: tuple[int, int]) -> dict[str, int]:
-    return dict(zip(_OF_LAYOUT, layout, strict=True))
-
-
 def _places(family: Family, count: int) -> list[int]:
     """Places of configurations with different kernels: the seed configurations, then some that are spread over all."""
     found: dict[int, None] = {}
@@ -292,13 +295,9 @@ def _places(family: Family, count: int) -> list[int]:
     return list(found)[:count]
 
 
-def _count_of(family: Family, count: int) -> int:
-    return len(_places(family, count))
-
-
 def _at(one: Candidate, dtype: str) -> str:
-    along = "M" if one.numbers["a_along_m"] else "K", "K" if one.numbers["b_along_k"] else "N"
-    return f"{one.template.name} at {one.point}, {dtype}, A along {along[0]}, B along {along[1]}"
+    layout = ", ".join(f"{name} = {value}" for name, value in zip(one.family.call.layouts, one.key, strict=True))
+    return f"{one.template.name} at {one.point}, {dtype}, {layout}"
 
 
 def _refused(message: str) -> Outcome:

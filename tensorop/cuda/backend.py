@@ -14,7 +14,7 @@ from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import attached, author, counted, kernels, kit, library
 from tensorop.cuda import compile as device
 from tensorop.cuda.author import FamilyAuthor
-from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
+from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content, content, product
@@ -143,7 +143,7 @@ class Backend(Target):
         content = self._content(held)
         found = kit.corrections(content, rows, where)
         facts = {**content.facts, "measured": where, "said": where}
-        record = {dtype: found.judged(dtype) for dtype in dict.fromkeys(row.dtype for row in rows)}
+        record = {dtype: found.judged(dtype) for dtype in dict.fromkeys(row.problem.dtype for row in rows)}
         return product(replace(content, facts=facts), found), record
 
     def _content(self, held: PredictedProduct) -> Content:
@@ -170,7 +170,7 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
 
 def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
     """The job's shapes. Without --shapes, the operator's usual shapes for a device and batches are added."""
-    own = tuple(shape[:3] for shape in job.shapes)
+    own = tuple(job.shapes)
     return own if job.suite != operator.usual else tuple(dict.fromkeys((*own, *_usual(operator), *kit.BATCHED)))
 
 
@@ -198,7 +198,8 @@ class _Work:
         self.dtypes = [dtype + kernels.FLOAT_C * (job.c_dtype == "f32") for dtype in job.dtypes]
         self.given = device_numbers(platform, kernels.c_size(self.dtypes[0]))
         self.author: FamilyAuthor | None = None
-        self.layouts = [Layout.of(templates, self.given, *layout) for layout in LAYOUTS]
+        self.call = operator.on_device
+        self.layouts = [Layout.of(self.call, templates, self.given, key) for key in self.call.keys]
         self.built: dict[str, Built | Outcome] = {}
         self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # by layout, place in it and dtype
         self.variants: list[LibraryVariant] = []
@@ -214,7 +215,8 @@ class _Work:
         yield from self.author.families()
         found = self.author.found
         self.layouts = [
-            Layout.of((*self.templates, *found.templates), self.given, *layout, found.of) for layout in LAYOUTS
+            Layout.of(self.call, (*self.templates, *found.templates), self.given, key, found.of)
+            for key in self.call.keys
         ]
 
     def choose(self) -> Iterator[Event]:
@@ -272,12 +274,14 @@ class _Work:
             self.variants.append(LibraryVariant(one, dtype, image))
             counts = self.author.found.record(one) if self.author is not None else {}
             self.records.append({**_record(one, made, image), **counts})
-        copy = render.text(render.environment(self.operator.templates), "device/copy.cu.j2", {})
-        made = device.build(copy, str((self.platform.device or {})["code"]), self.compiler)
-        if isinstance(made, Outcome):
-            message = f"the kernel that copies cannot be built: {made.message}\n{made.log}"
-            raise JobError(message, hint="tensorop doctor")
-        self.images = [*places, made.image]
+        self.images = [*places]
+        if kernels.has_copy(self.operator):
+            copy = render.text(render.environment(kernels.folders(self.operator)), kernels.COPY, {})
+            made = device.build(copy, str((self.platform.device or {})["code"]), self.compiler)
+            if isinstance(made, Outcome):
+                message = f"the kernel that copies cannot be built: {made.message}\n{made.log}"
+                raise JobError(message, hint="tensorop doctor")
+            self.images.append(made.image)
 
     def product(self) -> Product:
         """All files of the product's folder."""
@@ -289,7 +293,7 @@ class _Work:
 
 
 def _record(one: Candidate, made: Built, image: int) -> dict[str, Any]:
-    names = ("a_along_m", "b_along_k", "threads", "shared")
+    names = (*one.family.call.layouts, "threads", "shared")
     return {
         "template": one.template.name,  # name of its template
         "digest": one.template.digest,  # digest of the template

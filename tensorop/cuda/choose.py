@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from tensorop.cuda.family import Column, Counted, Family
 from tensorop.errors import JobError
+from tensorop.model.device import DeviceInterface, Key
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point, Value
 
-LAYOUTS = ((0, 0), (0, 1), (1, 0), (1, 1))  # whether A is contiguous along M, and B along K
 COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, besides the time of the moved bytes
 LEAST_GAIN = 0.005  # share of the geometric mean that one more variant must gain
+ELEMENT = 2  # bytes of an element of the inputs
 Shape = tuple[int, ...]
 
 
@@ -40,6 +41,11 @@ class Candidate:
         return self.family.numbers(self.number)
 
     @property
+    def key(self) -> Key:
+        """The layout that its kernel computes."""
+        return self.family.call.key(self.numbers)
+
+    @property
     def label(self) -> str:
         return f"{self.template.name} {self.point}"
 
@@ -59,31 +65,31 @@ class ServingFamily:
 class Layout:
     """All configurations that serve problems of one layout."""
 
-    a_along_m: int
-    b_along_k: int
+    call: DeviceInterface
+    key: Key
     parts: tuple[ServingFamily, ...]
 
     @staticmethod
     def of(
+        call: DeviceInterface,
         templates: Sequence[KernelTemplate],
         device: Mapping[str, int],
-        a_along_m: int,
-        b_along_k: int,
-        counted: Callable[[KernelTemplate, int, int], Counted | None] = lambda template, a, b: None,
+        key: Key,
+        counted: Callable[[KernelTemplate, Key], Counted | None] = lambda template, key: None,
     ) -> Layout:
         """counted: what the configurations of templates did that others wrote"""
         parts = []
         for template in templates:
-            counts = counted(template, a_along_m, b_along_k)
+            counts = counted(template, key)
             if counts is not None and not counts:
                 continue
-            here = Family(template, {**device, "a_along_m": a_along_m, "b_along_k": b_along_k}, counts)
+            here = Family(call, template, {**device, **call.named(key)}, counts)
             swaps = here.grid.get("swap", np.zeros(here.size))
             parts.append(ServingFamily(here, np.flatnonzero(swaps == 0)))
-            if swaps.any():  # C' = B' A': operands stored along K stay so
-                across = Family(template, {**device, "a_along_m": 1 - b_along_k, "b_along_k": 1 - a_along_m})
+            if swaps.any():
+                across = Family(call, template, {**device, **call.named(call.across(key))})
                 parts.append(ServingFamily(across, np.flatnonzero(across.grid["swap"] != 0)))
-        return Layout(a_along_m, b_along_k, tuple(part for part in parts if part.numbers.size))
+        return Layout(call, key, tuple(part for part in parts if part.numbers.size))
 
     def candidate(self, place: int) -> Candidate:
         """The candidate at a place in the result of `costs`."""
@@ -103,24 +109,33 @@ class Layout:
             first += part.numbers.size
         return found
 
-    def costs(self, m: int, n: int, k: int, batch: int = 1) -> Column:
+    def costs(self, *sizes: int) -> Column:
         """Predicted cycles of a problem with contiguous rows, by candidate; infinite if a candidate cannot serve it."""
-        call = {"m": m, "n": n, "k": k, "batch": batch}
-        unaligned_a = (m if self.a_along_m else k) % 8 != 0
-        unaligned_b = (k if self.b_along_k else n) % 8 != 0
-        moved = (m * k * unaligned_a + k * n * unaligned_b) * 2 * batch
+        call = self.call.numbers(sizes)
+        unaligned = []  # operands whose rows begin off 16 bytes, with the number of their elements
+        for one in self.call.operands.values():
+            rows, cols = self.call.sides(one, {**call, **self.call.named(self.key)})
+            if one.align and cols % 8:
+                unaligned.append((one, rows * cols * self.call.repeats(call)))
         found = []
         for part in self.parts:
             cycles = part.family.predicted(call)[part.numbers]
-            if moved:
+            wide = [(one.copied, size, part.column(one.align) > ELEMENT) for one, size in unaligned]
+            moved = sum((size * ELEMENT * of for copied, size, of in wide if copied), np.zeros(1, dtype=np.int64))
+            if moved.any():
                 copying = moved * 2 // part.family.given["memory_a_cycle"] + COPY_CYCLES
-                cycles = cycles + copying * (part.column("align_ab") > 2)
-            found.append(np.where((part.column("align_c") > 2) & (n % 8 != 0), np.inf, cycles))
+                cycles = cycles + np.where(moved > 0, copying, 0)
+            refused = np.logical_or.reduce([of for copied, _, of in wide if not copied] or [np.zeros(1, dtype=bool)])
+            found.append(np.where(refused, np.inf, cycles))
         return np.concatenate(found)
 
     def universal(self) -> NDArray[np.bool_]:
         """Whether each candidate serves every alignment without a copy."""
-        each = [(part.column("align_ab") <= 2) & (part.column("align_c") <= 2) for part in self.parts]
+        names = {one.align for one in self.call.operands.values() if one.align}
+        each = [
+            np.logical_and.reduce([part.column(name) <= ELEMENT for name in names], initial=True) & (part.numbers >= 0)
+            for part in self.parts
+        ]
         return np.concatenate(each)
 
     def seeds(self) -> list[int]:

@@ -11,30 +11,18 @@ from typing import Any
 
 from tensorop.author import offline, parse
 from tensorop.cuda.choose import Candidate
+from tensorop.cuda.cost_file import cost_model
 from tensorop.cuda.executed import COUNTERS, meanings
 from tensorop.errors import SpecError
+from tensorop.model.device import DeviceInterface, Key
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.specs import yamlfile
-from tensorop.specs.yamlfile import File
 from tensorop.store import records
 
 NAMES = tuple(f"{part}_{name}" for part in ("k", "end") for name in COUNTERS)
-_OF = ("a_along_m", "b_along_k")
-
-_Counted = dict[tuple[str, int, int], dict[Point, Mapping[str, int]]]  # by digest and layout
-
-
-class CostModelFile(File):
-    model: dict[str, str]
-
-
-def model(operator: Operator) -> dict[str, str]:
-    """The operator's cost model of counted kernels. Raises SpecError for an operator without one."""
-    path = operator.folder / "device" / "counted.yaml"
-    return yamlfile.validate(CostModelFile, yamlfile.read(path), str(path)).model
+_Counted = dict[tuple[str, Key], dict[Point, Mapping[str, int]]]  # by digest and layout
 
 
 @dataclass(frozen=True)
@@ -44,26 +32,25 @@ class CountedFamilies:
     templates: tuple[KernelTemplate, ...] = ()  # their model is the operator's
     found: _Counted = field(default_factory=dict)
 
-    def of(self, template: KernelTemplate, a_along_m: int, b_along_k: int) -> Mapping[Point, Mapping[str, int]] | None:
+    def of(self, template: KernelTemplate, key: Key) -> Mapping[Point, Mapping[str, int]] | None:
         """The counts of a template's configurations in a layout; None for a shipped template, which needs none."""
         if template.author in offline.AUTHORS:
             return None
-        return self.found.get((template.digest, a_along_m, b_along_k), {})
+        return self.found.get((template.digest, key), {})
 
     def add(self, one: Candidate, counts: Mapping[str, int]) -> None:
-        a_along_m, b_along_k = (int(one.numbers[name]) for name in _OF)
-        of_layout = self.found.setdefault((one.template.digest, a_along_m, b_along_k), {})
+        of_layout = self.found.setdefault((one.template.digest, one.key), {})
         of_layout[one.family.early(one.point)] = dict(counts)
 
     def record(self, one: Candidate) -> dict[str, Any]:
         """A variant's counts, for the manifest; empty for a shipped template."""
-        counts = self.of(one.template, *(int(one.numbers[name]) for name in _OF))
+        counts = self.of(one.template, one.key)
         return {"counted": dict(counts[one.family.early(one.point)])} if counts else {}
 
 
 def modelled(template: KernelTemplate, operator: Operator) -> KernelTemplate:
     """The template with the operator's cost model in place of its own."""
-    return replace(template, model=model(operator))
+    return replace(template, model=cost_model(operator).model)
 
 
 def to_records(templates: Iterable[KernelTemplate]) -> list[dict[str, Any]]:
@@ -83,14 +70,14 @@ def of_product(part: Mapping[str, Any], operator: Operator) -> tuple[KernelTempl
     return found
 
 
-def of_variants(part: Mapping[str, Any]) -> _Counted:
+def of_variants(part: Mapping[str, Any], call: DeviceInterface) -> _Counted:
     """The counts in a product's manifest, by whole points. Raises as `of_product`."""
     found: _Counted = {}
     for of_dtype in part["dtypes"].values():
         for one in of_dtype["variants"]:
             if "counted" in one:
                 counts = {name: int(one["counted"][name]) for name in NAMES}
-                key = (str(one["digest"]), int(one["a_along_m"]), int(one["b_along_k"]))
+                key = (str(one["digest"]), call.key(one))
                 found.setdefault(key, {})[Point.of(one["point"])] = counts
     return found
 

@@ -1,8 +1,8 @@
 """Executes kernels of a family on this machine's processor, over the meanings of their primitives.
 
 The kernel becomes a candidate of the harness: the same jail, guard pages, oracle and bound as for kernels of
-processors. `native/device/<set>.h` has the meanings of a primitive set; an operator's `device/on_cpu.cpp.j2` calls the
-kernel for each tile. The same program counts what one block does, for the cost model (counted.py).
+processors. `native/device/on_cpu/<set>.h` has the meanings of a primitive set; an operator's `device/on_cpu.cpp.j2`
+calls the kernel for each tile. The same program counts what one block does, for the cost model (counted.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from tensorop import paths
 from tensorop.author import offline
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import Candidate
+from tensorop.cuda.cost_file import cost_model
 from tensorop.cuda.family import Family
 from tensorop.model.call import Placement
 from tensorop.model.case import Case
+from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -43,8 +45,7 @@ _AROUND = "device/on_cpu.cpp.j2"
 _FLAGS = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-ffp-contract=off", "-O1", "-g0")
 # Half of a thread's stack (lanes.h) is for one frame. A local that is not written holds nothing of earlier calls.
 _CONFINED = ("-ftrivial-auto-var-init=zero", "-Wframe-larger-than=32768", "-Werror=frame-larger-than")
-_COLUMN = 102  # the flag `layout` of column-major calls
-_DEPTHS = (1024, 2048)  # of K in counted calls; their difference is a step's
+_DEPTHS = (1024, 2048)  # `steps` of counted calls; their difference is a step's
 COUNTERS = (
     "products",
     "tile_loads",
@@ -54,7 +55,7 @@ COUNTERS = (
     "waits",
     "ahead",
     "sum_tiles",
-)  # native/device/lanes.h
+)  # native/device/on_cpu/lanes.h
 _BROKEN = (
     "a primitive trapped: an address is not aligned as it must be, threads of a warp call it with different arguments, "
     "too many copies are in flight, or some threads wait at a barrier that others never reach"
@@ -63,7 +64,7 @@ _BROKEN = (
 
 def meanings(one: PrimitiveSet) -> Path | None:
     """The C++ of a set's meanings on a processor; None for a set that cannot be executed."""
-    path = paths.native_dir() / "device" / f"{one.name}.h"
+    path = paths.native_dir() / "device" / "on_cpu" / f"{one.name}.h"
     return path if path.is_file() else None
 
 
@@ -94,17 +95,18 @@ class Execution:
         built = self._program(one, dtype)
         if isinstance(built, Outcome):
             return built
-        found = []
-        for k in _DEPTHS:
-            sizes = {"m": int(one.numbers["tile_m"]), "n": max(int(one.numbers["tile_n"]), len(COUNTERS)), "k": k}
-            along = {"ta": one.numbers["a_along_m"], "tb": one.numbers["b_along_k"]}
-            options: dict[str, int | str] = {"layout": "row", **along}
-            problem = self.operator.reference.problem(dtype.removesuffix(kernels.FLOAT_C), sizes, options)
-            call = self.operator.reference.call(problem, self.seed.stream(0), "normal", Placement.END)
+        reference, found = self.operator.reference, []
+        for steps in _DEPTHS:
+            known = {**one.numbers, "steps": steps, "counters": len(COUNTERS)}
+            sizes = {name: evaluate(text, known) for name, text in cost_model(self.operator).problem.items()}
+            options = one.family.call.flags(one.key, reference.flags, self.operator.layouts[0])
+            problem = reference.problem(dtype.removesuffix(kernels.FLOAT_C), sizes, options)
+            call = reference.call(problem, self.seed.stream(0), "normal", Placement.END)
             (reply,) = session.run(Native(), built.path, [Check(call, Entry(1))], timeout_s=self.timeout_s)
             if not reply.outcome.ok:
                 return reply.outcome
-            found.append(np.asarray(reply.outputs["C"], dtype=np.float32).reshape(-1)[: len(COUNTERS)].astype(int))
+            (result,) = reply.outputs.values()
+            found.append(np.asarray(result, dtype=np.float32).reshape(-1)[: len(COUNTERS)].astype(int))
         step = found[1] - found[0]
         return {
             **{f"k_{name}": int(number) for name, number in zip(COUNTERS, step, strict=True)},
@@ -112,19 +114,18 @@ class Execution:
         }
 
     def _cases(self, one: Candidate, dtype: str) -> grid.Grid:
-        numbers = one.numbers
-        layout = numbers["a_along_m"], numbers["b_along_k"]
+        numbers, reference = one.numbers, self.operator.reference
         tile = {"mr": int(numbers["tile_m"]), "nr": int(numbers["tile_n"]), "ku": int(numbers.get("tile_k", 32))}
 
         def cases(vlen: int, seed: Seed) -> Sequence[Case]:
             kind = dtype.removesuffix(kernels.FLOAT_C)
-            every = self.operator.reference.quick_grid(kind, tile, seed.stream(0, vlen))
-            return [case for case in every if _layout(case) == layout]
+            every = reference.quick_grid(kind, tile, seed.stream(0, vlen))
+            return [case for case in every if one.family.call.key_of(reference.known(case.problem)) == one.key]
 
         return cases
 
     def _program(self, one: Candidate, dtype: str) -> Artifact | Outcome:
-        key = f"{one.label} {one.numbers['a_along_m']}{one.numbers['b_along_k']} {dtype} {one.template.digest}"
+        key = f"{one.label} {one.key} {dtype} {one.template.digest}"
         if key not in self._built:
             self._built[key] = self._build(one, dtype)
         return self._built[key]
@@ -162,9 +163,9 @@ class Execution:
             if isinstance(text, Outcome):
                 return text
             texts.append(text)
-        env = render.environment(self.operator.templates)
+        env = render.environment(kernels.folders(self.operator))
         whole = render.text(env, _AROUND, {**context, "kernels": texts})
-        lanes = (paths.native_dir() / "device" / "lanes.h").read_text(encoding="utf-8")
+        lanes = (paths.native_dir() / "device" / "on_cpu" / "lanes.h").read_text(encoding="utf-8")
         header = found.read_text(encoding="utf-8")
         own = (("kernel.cpp", whole), ("meanings.h", header), ("lanes.h", lanes))
         return Source((*own, *self.operator.slots.files), flags=_CONFINED)
@@ -177,7 +178,7 @@ def _with_c(one: Candidate, c_size: int) -> Mapping[str, Value] | Outcome:
     """The numbers of a configuration for the other size of C."""
     if one.numbers["c_size"] == c_size:
         return one.numbers
-    family = Family(one.template, {**one.family.given, "c_size": c_size})
+    family = Family(one.family.call, one.template, {**one.family.given, "c_size": c_size})
     same = np.logical_and.reduce([family.grid[name] == value for name, value in dict(one.point).items()])
     if not same.any():
         message = (
@@ -185,10 +186,3 @@ def _with_c(one: Candidate, c_size: int) -> Mapping[str, Value] | Outcome:
         )
         return Outcome(Kind.REFUSED, "author", message)
     return family.numbers(int(np.argmax(same)))
-
-
-def _layout(case: Case) -> tuple[int, int]:
-    """Whether the row-major product that a call is has A along M, and B along K."""
-    options = dict(case.problem.options)
-    ta, tb = int(options.get("ta", 0)), int(options.get("tb", 0))
-    return (tb, ta) if options.get("layout") in (_COLUMN, "col") else (ta, tb)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.errors import JobError, SpecError
-from tensorop.model.expression import Expression, parse
+from tensorop.model.device import DeviceInterface
+from tensorop.model.expression import Expression, evaluate, parse
 from tensorop.model.kernel import Constraint, KernelTemplate
 from tensorop.model.point import Point, Value
 
@@ -20,14 +21,12 @@ Column = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 Counted = Mapping[Point, Mapping[str, int]]
 
-# The names of a call in a model, besides the device's numbers and the configuration.
-CALL = ("m", "n", "k", "batch")
-
 
 @dataclass(frozen=True)
 class Family:
-    """A template on a device for one layout of A and B."""
+    """A template on a device for one layout."""
 
+    call: DeviceInterface  # the operator's
     template: KernelTemplate
     given: Mapping[str, int]  # the device's numbers and the layout
     # Of families that others wrote: what a block of each executed configuration did. Others are not legal. By the
@@ -47,7 +46,7 @@ class Family:
                 f"template '{self.template.name}': key 'model': expected expressions that predict its cost, got none"
             )
         return self._read(
-            "model", self.template.model, dict.fromkeys((*CALL, *self.template.facts, *self.counters), int)
+            "model", self.template.model, dict.fromkeys((*self.call.call, *self.template.facts, *self.counters), int)
         )
 
     def _read(self, key: str, texts: Mapping[str, str], more: Mapping[str, type]) -> dict[str, Expression]:
@@ -133,9 +132,9 @@ class Family:
         """Predicted cycles of a call, by configuration of the grid."""
         grid = self.grid
         names: dict[str, Any] = {**self.given, **grid, **call}
-        if "swap" in grid:  # such configurations exchange m and n
-            swapped = grid["swap"] != 0
-            names |= {"m": np.where(swapped, call["n"], call["m"]), "n": np.where(swapped, call["m"], call["n"])}
+        for name in self.call.call if "swap" in grid else ():
+            if name in self.call.swap:
+                names[name] = np.where(grid["swap"] != 0, evaluate(self.call.swap[name], call), call[name])
         for name, expression in self.model.items():
             names[name] = cycles = expression.column(names)
         return np.broadcast_to(cycles, (self.size,))

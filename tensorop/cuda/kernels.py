@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from tensorop import paths
 from tensorop.author import c_gate, gate, offline
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
@@ -88,9 +90,21 @@ _MOST_OF_MAPS = {
     "cluster": 16, "cluster_m": 16, "cluster_n": 16, "split_k": 16, "stages": 64, "box_a": 256, "box_b": 256,
     "piece": 64,
 }  # fmt: skip
-_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "a_along_m", "b_along_k"})
+_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size"})
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # the end of a type's name if C is float and A and B are not
+
+
+COPY = "device/copy.cu.j2"  # of operators whose library copies operands to aligned rows
+
+
+def folders(operator: Operator) -> tuple[Path, ...]:
+    """Folders of an operator's templates for devices, then of those that all operators share."""
+    return *operator.templates, paths.native_dir()
+
+
+def has_copy(operator: Operator) -> bool:
+    return any((folder / COPY).is_file() for folder in operator.templates)
 
 
 def c_size(dtype: str) -> int:
@@ -128,7 +142,7 @@ def text(
     context: dict[str, Any] = {**numbers, "dtype": of_a, "operands": template.reads["operands"]}
     context |= {"element": chosen.types[of_a].element, "cleared": template.author != offline.AUTHOR}
     try:
-        env = render.environment(operator.templates, {"template": template.text})
+        env = render.environment(folders(operator), {"template": template.text})
         kernel = block(operator, chosen, template, context)
         if isinstance(kernel, Outcome):
             return kernel
@@ -166,10 +180,10 @@ def block(
         for name, one in known.items()
         if one.accesses is not None and context.keys() >= set(one.parameters)
     }
-    if refused := gate.check_template(replace(template, needs=()), primitives, _OURS):
+    if refused := gate.check_template(replace(template, needs=()), primitives, _OURS | {*operator.on_device.layouts}):
         return refused
     rendering = render.kernel_texts if template.author == offline.AUTHOR else apart.texts
-    (source,) = rendering(operator.templates, c_gate.marked(template.text), around, [context], {})
+    (source,) = rendering(folders(operator), c_gate.marked(template.text), around, [context], {})
     if refused := c_gate.read(_UNROLL.sub("", source), template.text, primitives, callables):
         return refused
     for name in (name for name, one in chosen.collectives.items() if one.template):
@@ -212,4 +226,4 @@ def _function(one: Collective) -> str:
 
 
 def _rendered(operator: Operator, text: str, context: Mapping[str, Any]) -> str:
-    return render.text(render.environment(operator.templates, {"part": text}), "part", context)
+    return render.text(render.environment(folders(operator), {"part": text}), "part", context)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tensorop import paths
 from tensorop.cuda import compile as device
-from tensorop.cuda.choose import LAYOUTS
-from tensorop.cuda.corrected import Corrections, MeasuredProblem
+from tensorop.cuda.corrected import Corrections
 from tensorop.cuda.kernels import FLOAT_C
 from tensorop.cuda.product import Content
 from tensorop.errors import JobError, UsageError
+from tensorop.model.device import Key
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
 from tensorop.specs import files as reading
@@ -32,7 +33,6 @@ BATCHED = ((128, 128, 128, 256), (32, 32, 32, 4096))
 # rounds, and the limit of a step in seconds.
 SETTINGS = "8589934592 180000000 2000 300 9 300"
 LARGEST = 3e11  # multiply-adds of a random problem
-NAMES = {"TN"[not b] + "TN"[not a]: (a, b) for a, b in LAYOUTS}  # of the column-major product, B first
 _GLIBC = "2.28"
 
 
@@ -83,19 +83,20 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
             f"--dtype {', '.join(strange)}: the library supports {', '.join(held)}",
             hint="use one of the supported types",
         )
-    if strange := [name for name in request.layouts if name not in NAMES]:
-        raise UsageError(f"--layouts {', '.join(strange)} does not exist", hint=f"choose from {', '.join(NAMES)}")
+    call = of.operator.on_device
+    if strange := [name for name in request.layouts if name not in call.texts]:
+        raise UsageError(f"--layouts {', '.join(strange)} does not exist", hint=f"choose from {', '.join(call.texts)}")
     yield f"settings {SETTINGS}"
     for number in range(-1, CONTROLS):
         yield f"control {number}"
     for number in range(-1, len(of.variants)):
         yield f"verify {number} {VERIFIED}"
     more = *(BATCHED if request.probes else ()), *_random(request.probes, request.before)
-    problems = dict.fromkeys((*((*shape[:3], 1) for shape in request.shapes), *more))
-    for name in request.layouts or NAMES:
-        for m, n, k, batch in problems:
+    problems = dict.fromkeys(tuple(call.numbers(shape).values()) for shape in (*request.shapes, *more))
+    for name in request.layouts or call.texts:
+        for sizes in problems:
             for dtype in request.dtypes or held[:1]:  # one after the other, in the same state of the machine
-                yield f"time {types[dtype]} {' '.join(map(str, NAMES[name]))} {m} {n} {k} {batch}"
+                yield f"time {types[dtype]} {' '.join(map(str, (*call.texts[name], *sizes)))}"
 
 
 def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
@@ -113,18 +114,17 @@ def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
 
 def corrections(of: Content, rows: Sequence[TimedProblem], where: str) -> Corrections:
     """Corrections from a kit's rows; the last row of a problem counts. A type without rows uses another type's."""
-    alike: dict[tuple[Any, ...], dict[str, int]] = {}
+    alike: dict[tuple[str, Key], dict[str, int]] = {}
     for number, variant in enumerate(of.variants):
-        one = variant.candidate.numbers
-        alike.setdefault((variant.candidate.label, one["a_along_m"], one["b_along_k"]), {})[variant.dtype] = number
+        alike.setdefault((variant.candidate.label, variant.candidate.key), {})[variant.dtype] = number
     twins = {number: group for group in alike.values() for number in group.values()}
-    measured = {row.dtype for row in rows}
-    found: dict[tuple[int, int, int, int, int, int], dict[int, float]] = {}
+    measured = {row.problem.dtype for row in rows}
+    found: dict[Problem, dict[int, float]] = {}
     for row in rows:
-        us = found.setdefault((row.a_along_m, row.b_along_k, row.m, row.n, row.k, row.batch), {})
+        us = found.setdefault(replace(row.problem, dtype=""), {})
         for number, median in row.us.items():
             for dtype, twin in twins[number].items():
-                if dtype == row.dtype or dtype not in measured:
+                if dtype == row.problem.dtype or dtype not in measured:
                     us[twin] = median
-    problems = [MeasuredProblem(*problem, us) for problem, us in found.items() if us]
-    return Corrections(of.variants, problems, where)
+    problems = [TimedProblem(problem, us) for problem, us in found.items() if us]
+    return Corrections(of.operator.on_device, of.variants, problems, where)

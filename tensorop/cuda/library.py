@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tensorop import __version__
+from tensorop.cuda import kernels
 from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.errors import SpecError
+from tensorop.model.expression import parse
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
@@ -21,14 +23,6 @@ from tensorop.toolchain import cache, gate, needs, tool
 from tensorop.toolchain.cache import BuildLog
 
 _PUBLIC = re.compile(r"\b(tensorop_\w+)\(")
-# The host's values for tunables and facts that a family lacks.
-_ABSENT = {
-    "swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "stays": 0, "box_a": 0, "box_b": 0, "piece": 0,
-    "chunk_b": 64, "matrices": 1, "overlapped": 0,
-}  # fmt: skip
-_READ = (
-    "tile_m", "tile_n", "raster", "threads", "shared", "resident", "align_ab", "align_c", "operands_are_maps", *_ABSENT,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,9 @@ def sources(
         name: read[name] & {*one.template.tunables, *one.template.facts, *one.family.counters}
         for name, one in templates.items()
     }
-    kept = [*_READ, *sorted(frozenset[str]().union(*own.values()) - {*_READ})]
+    call = operator.on_device
+    always = dict.fromkeys((*call.launch, "threads", "shared", "operands_are_maps", *call.absent))
+    kept = [*always, *sorted(frozenset[str]().union(*own.values()) - always.keys())]
     offsets, blob = [], b""
     for image in images:
         offsets.append(len(blob))
@@ -72,17 +68,18 @@ def sources(
     given = next(iter(templates.values())).family.given
     used = {"memory_a_cycle", *(name for names in read.values() for name in names if name in given)}
     context = {
+        **terms(operator),
         "platform_name": platform.name,
         "tool_version": __version__,
         "dtypes": list(dict.fromkeys(one.dtype for one in variants)),
         "device": {"least_bf16": 0, **device},
         "c_size": given["c_size"],
-        "given": {name: value for name, value in given.items() if name in used - {"a_along_m", "b_along_k"}},
+        "given": {name: value for name, value in given.items() if name in used - {*call.layouts}},
         "conventions": sorted({one.template.reads["operands"] for one in templates.values()}),
         "numbers": kept,
         "measured": corrections,
         "images": len(images),
-        "copy_image": len(images) - 1,
+        "copy_image": len(images) - 1 if kernels.has_copy(operator) else None,
         "copy_cycles": COPY_CYCLES,
         "offsets": offsets,
         "variants": [_variant(one, families.index(one.candidate.template.name), kept) for one in variants],
@@ -96,24 +93,46 @@ def sources(
         "card_literal": card.literal(card.text(provenance)),
         "card_marker_length": len(card.MARKER),
     }
-    env = render.environment(operator.templates)
-    texts = {
-        name: render.c_text(env, f"device/{Path(name).name}.j2", context)
-        for name in ("library.c", "driver.h", f"tensorop/{operator.name}_cuda.h", "CMakeLists.txt")
-    }
+    env = render.environment(kernels.folders(operator))
+    made = {"library.c": "library.c", "driver.h": "driver.h", f"tensorop/{operator.name}_cuda.h": "header.h"}
+    made["CMakeLists.txt"] = "CMakeLists.txt"
+    texts = {name: render.c_text(env, f"device/{file}.j2", context) for name, file in made.items()}
     laid_out = {n: text if n == "CMakeLists.txt" else render.formatted(text) for n, text in texts.items()}
     return {**{name: text.encode() for name, text in laid_out.items()}, "kernels.bin": blob}
 
 
+def terms(operator: Operator) -> dict[str, Any]:
+    """The terms of a call in C, for library and kit."""
+    call = operator.on_device
+    here = re.compile(rf"\b({'|'.join(call.names)})\b")
+    computed = {}  # of a problem `p` by a variant `v`
+    for name in call.names:
+        across = (
+            here.sub(r"p->\1", parse(call.swap[name], dict.fromkeys(call.names, int)).in_c())
+            if name in call.swap
+            else ""
+        )
+        computed[name] = f"(v->swap ? {across} : p->{name})" if across else f"p->{name}"
+    return {
+        "name": operator.name,
+        "fn": f"tensorop_{operator.name}",
+        "TAG": f"TENSOROP_{operator.name.upper()}",
+        "call": list(call.call),
+        "layouts": list(call.layouts),
+        "types": list(call.types),
+        "arguments": [name.lower() for name in call.operands],
+        "computed": computed,
+    }
+
+
 def _variant(one: LibraryVariant, family: int, kept: Sequence[str]) -> dict[str, Any]:
-    numbers = {**_ABSENT, **one.candidate.numbers}
+    numbers = {**one.candidate.family.call.absent, **one.candidate.numbers}
     numbers["operands_are_maps"] = int(one.candidate.template.reads["operands"] == "maps")
     return {
         "label_literal": card.quoted(one.candidate.label),
         "family": family,
         "dtype": one.dtype,
-        "a_along_m": numbers["a_along_m"],
-        "b_along_k": numbers["b_along_k"],
+        "key": one.candidate.key,
         "kernel": one.image,
         "numbers": [int(numbers.get(name, 0)) for name in kept],
     }

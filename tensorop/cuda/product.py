@@ -17,6 +17,7 @@ from tensorop.cuda.family import Family
 from tensorop.cuda.kernels import c_size
 from tensorop.cuda.library import LibraryVariant
 from tensorop.errors import UsageError
+from tensorop.model.device import Key
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -90,22 +91,23 @@ def content(
     Raises UsageError if a template has changed since; KeyError, ValueError or OSError if a part is absent.
     """
     by_digest = {template.digest: template for template in templates}
-    families: dict[tuple[str, int, int], Family] = {}
-    numbered, counts = {}, counted.of_variants(part)
+    families: dict[tuple[str, Key], Family] = {}
+    call = operator.on_device
+    numbered, counts = {}, counted.of_variants(part, call)
     for dtype, of_dtype in part["dtypes"].items():
         for one in of_dtype["variants"]:
-            key = (one["digest"], int(one["a_along_m"]), int(one["b_along_k"]))
+            key = (one["digest"], call.key(one))
             if key[0] not in by_digest:
                 raise UsageError(
                     f"{root} was built by an incompatible version of tensorop: template '{one['template']}' differs",
                     hint=_AGAIN,
                 )
             if key not in families:
-                given = {**device, "c_size": c_size(dtype), "a_along_m": key[1], "b_along_k": key[2]}
-                families[key] = Family(by_digest[key[0]], given)
+                given = {**device, "c_size": c_size(dtype), **call.named(key[1])}
+                families[key] = Family(call, by_digest[key[0]], given)
                 if key in counts:
                     early = {families[key].early(point): found for point, found in counts[key].items()}
-                    families[key] = Family(by_digest[key[0]], given, early)
+                    families[key] = Family(call, by_digest[key[0]], given, early)
             candidate = Candidate(families[key], _place(families[key], one["point"]))
             numbered[int(one["number"])] = (LibraryVariant(candidate, dtype, int(one["image"])), one)
     blob, images, at = reading.read(root / SHARE / "src" / "kernels.bin", reading.LIBRARY), [], 0

@@ -12,12 +12,12 @@ import numpy as np
 from tensorop.cuda.choose import Layout, Shape
 from tensorop.cuda.counted import CountedFamilies
 from tensorop.cuda.family import Family
+from tensorop.model.device import DeviceInterface
 from tensorop.model.kernel import KernelTemplate
 from tensorop.store import records
 
 _MOST_SHAPES = 12
 _KEYS = ("strategy", "reads", "needs", "tunables", "facts", "constraints", "seed_configurations")
-_LAYOUT = (0, 0)  # A along K, B along N
 _THREADS = 2048  # of a multiprocessor
 _PLAIN = 4  # cycles of shared memory for a tile's load without conflicts
 
@@ -61,6 +61,7 @@ class FamilyStanding:
 
 
 def standing(
+    call: DeviceInterface,
     found: CountedFamilies,
     shipped: Sequence[KernelTemplate],
     given: Mapping[str, int],
@@ -68,12 +69,13 @@ def standing(
     registers: Mapping[str, int],
 ) -> FamilyStanding | None:
     """None before a family was executed. registers: of compiled configurations, by template and early point"""
-    shapes = [shape[:3] for shape in shapes[:_MOST_SHAPES]]
-    theirs = Layout.of(shipped, given, *_LAYOUT)
-    executed = [one for one in found.templates if found.of(one, *_LAYOUT)]
+    shapes = shapes[:_MOST_SHAPES]
+    key = call.keys[0]
+    theirs = Layout.of(call, shipped, given, key)
+    executed = [one for one in found.templates if found.of(one, key)]
     if not executed:
         return None
-    own = [Layout.of((one,), given, *_LAYOUT, found.of) for one in executed]
+    own = [Layout.of(call, (one,), given, key, found.of) for one in executed]
     costs = np.array([[layout.costs(*shape).min() for layout in (theirs, *own)] for shape in shapes])
     at = int(np.argmin(np.log(costs[:, 1:]).sum(axis=0)))
     best, family = executed[at], own[at].parts[0].family
@@ -101,7 +103,7 @@ def whole(template: KernelTemplate) -> str:
 
 def _configuration(family: Family, place: int, shape: Shape, registers: Mapping[str, int]) -> ExecutedConfiguration:
     numbers = family.numbers(place)
-    terms = family.terms(place, dict(zip(("m", "n", "k", "batch"), (*shape, 1), strict=True)))
+    terms = family.terms(place, family.call.numbers(shape))
     counts = {name: int(numbers[name]) for name in family.counters}
     return ExecutedConfiguration(
         point=str(family.early(family.point(place))),

@@ -20,9 +20,11 @@ from tensorop.kits.rows import (
     KeptOnDevice,
     KeptRow,
     KitMachine,
+    KitProblem,
     KitRow,
 )
 from tensorop.measure.statistics import geomean
+from tensorop.model.problem import Problem
 from tensorop.target import KitRequest, PredictedProduct, Target, TimedProblem
 
 _KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # fields of a timed row
@@ -74,7 +76,7 @@ class DeviceProduct(KitProduct):
         of, arms = row.of, [arm.variant for arm in row.arms if arm.variant is not None]
         dtypes = self.of_operator["dtypes"]
         count = sum(len(of_dtype["variants"]) for of_dtype in dtypes.values())
-        if of.dtype not in dtypes or not all((of.m, of.n, of.k, of.batch)):
+        if of.dtype not in dtypes or not self._legal(of):
             wrong, expected = f"the problem {of.model_dump()!r:.120}", f"sizes above 0 of {', '.join(dtypes)}"
         elif len(set(arms)) != len(arms) or any(number >= count for number in (*arms, row.chosen)):
             wrong, expected = f"variants {arms!r:.80}", f"different ones, of 0 to {count - 1}"
@@ -87,6 +89,11 @@ class DeviceProduct(KitProduct):
             hint="copy the file from the GPU machine again",
         )
 
+    def _legal(self, of: KitProblem) -> bool:
+        call = self.operator.on_device
+        layout = of.options.keys() == call.layouts.keys() and tuple(of.options[name] for name in call.layouts)
+        return layout in call.keys and of.dims.keys() == {*call.call} and all(of.dims.values())
+
     def where(self, machine: KitMachine) -> str:
         return f"{' '.join(machine.board.split()):.80}"
 
@@ -94,7 +101,7 @@ class DeviceProduct(KitProduct):
         own = result.kept
         here = self.board_of(own.machine)
         rows = [row for kit in kits if self.board_of(kit.machine) == here for row in kit.rows]
-        problems = [_problem(row) for row in rows if isinstance(row, KeptOnDevice)]
+        problems = [self.timed(row) for row in rows if isinstance(row, KeptOnDevice)]
         measured_on = f"measured on {self.where(own.machine)} by kit, {own.date:.10}"
         with self._read():
             made, choice = self.target.retuned(self.predicted, problems, measured_on)
@@ -114,6 +121,12 @@ class DeviceProduct(KitProduct):
             )
         return Retuned(made, results, {"choice": dict(choice), "against": against}, lines)
 
+    def timed(self, row: KeptOnDevice) -> TimedProblem:
+        us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us and not arm.refused}
+        names, dims = self.operator.on_device.call, row.of.dims
+        of = self.operator.name, row.of.dtype, {name: dims[name] for name in names}, row.of.options
+        return TimedProblem(Problem.of(*of), us)
+
     @contextmanager
     def _read(self) -> Iterator[None]:
         """Raises UsageError if the manifest is not as the backend expects."""
@@ -126,11 +139,6 @@ class DeviceProduct(KitProduct):
 def read(opened: Opened) -> DeviceProduct:
     """The product of an opened library. Raises UsageError for a library outside its product's folder."""
     return DeviceProduct(opened, *read_manifest(opened))
-
-
-def _problem(row: KeptOnDevice) -> TimedProblem:
-    us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us and not arm.refused}
-    return TimedProblem(**row.of.model_dump(), us=us)
 
 
 def _against(rows: Sequence[KeptRow]) -> dict[str, float]:

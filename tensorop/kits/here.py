@@ -27,6 +27,7 @@ from tensorop.measure.statistics import quartiles
 from tensorop.model.bench import BaselineInfo, Bench, Ratio, Row
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.shape import Shape
 from tensorop.process import children, scratch
 from tensorop.process.stopping import StopRequest
 from tensorop.target import KitRequest
@@ -124,13 +125,15 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
     shapes: by default the operator's for a device; layout: its number. Raises as `verify`, and JobError if nothing
     could be timed.
     """
-    options = found.operator.layouts[layout]
-    name = "TN"[not options.get("tb")] + "TN"[not options.get("ta")]
+    call, reference = found.operator.on_device, found.operator.reference
+    some = found.operator.shapes.named(found.operator.suites[found.operator.usual][0])
+    key = call.key_of(reference.known(reference.problem(found.dtypes[0], some, found.operator.layouts[layout])))
+    name = call.text(key)
     machine, rows = _ran(found, KitRequest(shapes, 0, dtypes or found.dtypes, (name,), ("control", "time")))
     timed = [row for row in rows if isinstance(row, DeviceTiming)]
     made = {row.step: _row(found, row) for row in timed}
     absent = {
-        f"{row.of.m}x{row.of.n}x{row.of.k} {row.of.dtype}": row.message or row.outcome
+        f"{found.operator.shapes.text(_shape(found, row))} {row.of.dtype}": row.message or row.outcome
         for row in timed
         if made[row.step] is None
     }
@@ -188,17 +191,26 @@ def _row(found: Opened, row: DeviceTiming) -> Row | None:
         first = next((arm for arm in answers if arm.cublaslt == 0), best)
         against = {BEST: best, FIRST: first}
     low, middle, high = quartiles(ours.us)
-    turned = [name for name, along in (("ta=1", of.a_along_m), ("tb=1", of.b_along_k)) if along]
+    operator, call = found.operator, found.operator.on_device
+    options = call.flags(call.key(of.options), operator.reference.flags, operator.layouts[0])
+    sizes = operator.shapes.named(_shape(found, row))
+    problem = operator.reference.problem(operator.dtypes[0], sizes, options)
     return Row(
-        found.operator.name,
+        operator.name,
         of.dtype,
-        {"m": of.m, "n": of.n, "k": of.k},
-        " ".join(("row", *turned)),
-        2e-3 * of.m * of.n * of.k * of.batch / middle,
+        sizes,
+        " ".join(str(word) if isinstance(word, str) else f"{name}={word}" for name, word in options.items() if word),
+        1e-3 * operator.reference.work(problem) * call.repeats(of.dims) / middle,
         {name: _ratio(arm.us or (), ours.us) for name, arm in against.items()},
         (high - low) / middle,
         verdicts={name: arm.refused or "ok" for name, arm in {"ours": ours, **against}.items()},
     )
+
+
+def _shape(found: Opened, row: DeviceTiming) -> Shape:
+    """A problem's shape, without the other numbers of a call."""
+    shapes, dims = found.operator.shapes, row.of.dims
+    return tuple(shapes.filled({name: dims[name] for name in shapes.names}).values())
 
 
 def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Ratio:

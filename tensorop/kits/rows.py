@@ -92,13 +92,15 @@ class KitRow(_Line):
     of: StepOf = StepOf()
 
 
-class _Problem(_Line):
+class KitProblem(_Line):
+    """A timed problem. On a device, dims are the numbers of a call, and options its layout."""
+
     dtype: _Word
     dims: Annotated[dict[_Name, _Size], Field(max_length=32)]
     options: Annotated[dict[_Name, _Size | _Word], Field(max_length=32)]
 
 
-class BoardProblem(_Problem):
+class BoardProblem(KitProblem):
     """The problem that a CPU kit timed, with its variants."""
 
     variants: Annotated[list[_Number], Field(min_length=1, max_length=_MOST_ARMS)]
@@ -110,18 +112,6 @@ class TimedOnBoard(KitRow):
     of: BoardProblem  # type: ignore[assignment]
     ns: Annotated[list[_Rounds], Field(max_length=_MOST_ARMS)]  # by variant, in the order of `of.variants`
     mhz: _Figure
-
-
-class DeviceProblem(_Line):
-    """The problem that a device's kit timed."""
-
-    dtype: _Word
-    a_along_m: Literal[0, 1]
-    b_along_k: Literal[0, 1]
-    m: _Size
-    n: _Size
-    k: _Size
-    batch: _Size
 
 
 class TimedArm(_Kept):
@@ -136,7 +126,7 @@ class TimedArm(_Kept):
 class DeviceTiming(KitRow):
     """A timing of a device's kit, with any outcome."""
 
-    of: DeviceProblem  # type: ignore[assignment]
+    of: KitProblem  # type: ignore[assignment]
     arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)] = []
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
 
@@ -154,7 +144,7 @@ class KeptRow(_Kept):
     """A timing in the product's format."""
 
 
-class KeptOnBoard(KeptRow, _Problem):
+class KeptOnBoard(KeptRow, KitProblem):
     """A timing of a CPU kit, in the product."""
 
     model_config = ConfigDict(extra="allow")
@@ -165,7 +155,7 @@ class KeptOnBoard(KeptRow, _Problem):
 class KeptOnDevice(KeptRow):
     """A timing of a device's kit, in the product."""
 
-    of: DeviceProblem
+    of: KitProblem
     arms: Annotated[list[TimedArm], Field(max_length=_MOST_ARMS)]
     chosen: Annotated[int, Field(ge=-1, lt=_MOST_ARMS)] = -1
 

@@ -11,7 +11,9 @@ from typing import Annotated
 from pydantic import Field
 
 from tensorop import paths
+from tensorop.errors import UsageError
 from tensorop.model.contract import Contract
+from tensorop.model.device import DeviceInterface
 from tensorop.model.expression import parse
 from tensorop.model.interface import Interface
 from tensorop.model.kernel import Constraint, Source
@@ -112,6 +114,15 @@ class Operator:
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()  # names for templates in addition to their tunables: sizes of the rendered tile
     threads: Threads | None = None  # None: a generated dispatch uses one thread
+    device: DeviceInterface | None = None  # its calls on GPUs; None: it has no products for them
+
+    @property
+    def on_device(self) -> DeviceInterface:
+        """Raises UsageError for an operator without products for GPUs."""
+        if self.device is None:
+            message = f"operator '{self.name}' has no GPU kernels: its operator.yaml has no section `device:`"
+            raise UsageError(message, hint="use another operator, or a CPU platform")
+        return self.device
 
     @property
     def slots(self) -> Source:

@@ -46,7 +46,7 @@ def require_layout(operator: Operator, number: int) -> int:
 
 
 def written(layout: Mapping[str, Value]) -> str:
-    """A layout as text: `row`, or with transposes `row,tb=1`."""
+    """A layout as text: `row`, or with flags that are set `row,FLAG=1`."""
     return ",".join(str(value) if name == "layout" else f"{name}={value}" for name, value in layout.items())
 
 

@@ -19,6 +19,7 @@ from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.call import Access
 from tensorop.model.contract import OF_KERNEL, Contract, Operand
+from tensorop.model.device import DeviceInterface
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
@@ -100,6 +101,7 @@ class OperatorSpec(File):
     classes: dict[str, str] = Field(default_factory=dict)
     direct: Direct | None = None
     threads: Threads | None = None
+    device: DeviceInterface | None = None
 
     @model_validator(mode="after")
     def _check(self) -> OperatorSpec:
@@ -108,6 +110,8 @@ class OperatorSpec(File):
         self._check_names()
         self._check_values()
         self._check_search()
+        for key, fault in self.device.faults_of(self.shapes.names, (*self.flags,)) if self.device else ():
+            rule(False, f"key 'device.{key}': {fault}")
         return self
 
     @property
@@ -391,7 +395,7 @@ def require_whole(operator: Operator) -> None:
 
 def serves_devices(operator: Operator) -> bool:
     """Whether the operator has products for GPUs."""
-    return (operator.folder / "device").is_dir()
+    return operator.device is not None
 
 
 def binding(operator: Operator, device: bool = False) -> ModuleType | None:

@@ -161,7 +161,7 @@ def test_ctrl_c_while_the_model_is_asked_leaves_no_library_and_the_same_command_
 def candidate(body: str, dtype: str = "f16") -> Candidate:
     """The largest configuration of a family, A along K and B along N."""
     template = parse.parse(HEAD.format(what="x") + body, operator="gemm", name="llm-1", author="llm")
-    family = Family(template, {**cuda.device_numbers(WMMA), "a_along_m": 0, "b_along_k": 0})
+    family = Family(GEMM.on_device, template, {**cuda.device_numbers(WMMA), "a_along_m": 0, "b_along_k": 0})
     return Candidate(family, family.size - 1)
 
 
@@ -191,15 +191,17 @@ def test_counts_of_a_shipped_kernel_cost_what_its_own_model_predicts() -> None:
     """The terms of both models are the same, so neither family is favoured."""
     given = {**cuda.device_numbers(WMMA), "a_along_m": 1, "b_along_k": 0}
     own = Family(
-        next(one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if one.name == "wmma"), given
+        GEMM.on_device,
+        next(one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if one.name == "wmma"),
+        given,
     )
     template = replace(counted.modelled(own.template, GEMM), author="llm")
     families = counted.CountedFamilies((template,))
-    one = Candidate(Family(template, given), 0)
+    one = Candidate(Family(GEMM.on_device, template, given), 0)
     counts = Execution(GEMM, WMMA, Seed.draw()).counts(one, "f16")
     assert isinstance(counts, dict), counts
     families.add(one, counts)
-    same = Family(template, given, families.of(template, 1, 0))
+    same = Family(GEMM.on_device, template, given, families.of(template, (1, 0)))
     for m, n, k in ((64, 64, 4096), (4096, 4096, 4096), (16, 4096, 1024)):
         call = {"m": m, "n": n, "k": k, "batch": 1}
         assert same.predicted(call)[0] == pytest.approx(own.predicted(call)[0], rel=0.02)

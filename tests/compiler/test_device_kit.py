@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from tensorop.cli.main import cli
 from tensorop.commands import opened
-from tensorop.cuda import attached, corrected, kit, product
+from tensorop.cuda import attached, kit, product
 from tensorop.cuda import compile as building
 from tensorop.cuda.compile import Built
 from tensorop.errors import JobError, UsageError
@@ -25,16 +25,17 @@ from tensorop.events import Done, Event, Phase
 from tensorop.kits import commands, device, export, here, result, retune
 from tensorop.kits import product as kit_products
 from tensorop.kits.rows import DeviceTiming, KeptOnDevice
+from tensorop.model.device import device_problem
 from tensorop.model.job import Job
 from tensorop.package import publish
 from tensorop.package.library import facts
 from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
-from tensorop.target import KitRequest
+from tensorop.target import KitRequest, TimedProblem
 from tests.support import shared_objects
 from tests.support.device_calls import __file__ as calls_file
-from tests.support.device_products import driver, made
+from tests.support.device_products import CALL, driver, made
 
 SHAPES = ((64, 48, 40), (33, 50, 65))
 Exported = tuple[Path, Path]  # of a product, of a driver and a kit
@@ -207,7 +208,7 @@ def _other(lines: list[dict[str, Any]], what: str) -> str:
     elif what == "dtype":
         next(row for row in lines if row.get("kind") == "time")["of"]["dtype"] = "f8"
     elif what == "size":
-        next(row for row in lines if row.get("kind") == "time")["of"]["m"] = 0
+        next(row for row in lines if row.get("kind") == "time")["of"]["dims"]["m"] = 0
     elif what == "capability text":
         head["machine"]["capability"] = "90"
     elif what == "end":
@@ -256,12 +257,11 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
     assert [kit.machine.device for kit in kit_products.kept(root, device=True)] == ["pretended 0"]
     content = again.target._content(again.predicted)  # type: ignore[attr-defined]
     timed = [row for row in rows(measured) if row["kind"] == "time"]
-    found = kit.corrections(content, [device._problem(KeptOnDevice.model_validate(row)) for row in timed], "there")
+    found = kit.corrections(content, [again.timed(KeptOnDevice.model_validate(row)) for row in timed], "there")
     others = [
-        corrected.MeasuredProblem(a, b, m, n, k, 1, {})
-        for a in (0, 1)
-        for b in (0, 1)
-        for m, n, k in ((96, 64, 32), (40, 33, 80))
+        TimedProblem(device_problem(CALL, "gemm", "", sizes, key), {})
+        for key in CALL.keys
+        for sizes in ((96, 64, 32), (40, 33, 80))
     ]
     asked = [*found.rows, *others]
     told = _chosen(exported[1], root, asked)
@@ -274,15 +274,14 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
             else:
                 serving = [n for n, v in enumerate(content.variants) if _serves(v, row, dtype)]
                 whole = replace(row, us=dict.fromkeys(serving, 1.0))
-                costs = {n: cycles * found.factor(n, row) for n, cycles in found._cycles(whole).items()}
+                costs = {n: cycles * found.factor(n, row.problem) for n, cycles in found._cycles(whole).items()}
                 assert costs[number] == min(costs.values())
 
 
-def _serves(variant: Any, row: corrected.MeasuredProblem, dtype: str) -> bool:
-    one = variant.candidate.numbers
-    a, b = (1 - row.b_along_k, 1 - row.a_along_m) if one.get("swap") else (row.a_along_m, row.b_along_k)
-    fits = (one["a_along_m"], one["b_along_k"]) == (a, b) and variant.dtype == dtype
-    return bool(fits and (row.n % 8 == 0 or one["align_c"] <= 2))
+def _serves(variant: Any, row: TimedProblem, dtype: str) -> bool:
+    one, key = variant.candidate.numbers, CALL.key(row.problem.options)
+    fits = variant.candidate.key == (CALL.across(key) if one.get("swap") else key) and variant.dtype == dtype
+    return bool(fits and (row.problem.sizes["n"] % 8 == 0 or one["align_c"] <= 2))
 
 
 CHOSEN = """
@@ -301,8 +300,8 @@ print(json.dumps(found))
 """
 
 
-def _chosen(folder: Path, root: Path, asked: list[corrected.MeasuredProblem]) -> list[dict[str, int]]:
-    problems = json.dumps([[row.a_along_m, row.b_along_k, row.m, row.n, row.k] for row in asked])
+def _chosen(folder: Path, root: Path, asked: list[TimedProblem]) -> list[dict[str, int]]:
+    problems = json.dumps([[*row.problem.options.values(), *row.problem.sizes.values()][:5] for row in asked])
     library = next((root / "lib").glob("*.so"))
     words = [sys.executable, "-c", CHOSEN, str(library), str(Path(calls_file).parents[2]), problems]
     done = subprocess.run(words, env={**os.environ, "LD_LIBRARY_PATH": str(folder)}, capture_output=True, text=True)
@@ -409,7 +408,7 @@ def test_a_library_that_is_wrong_here_is_said(
 
 
 def test_a_row_to_ratios_by_rounds(exported: Exported) -> None:
-    of = {"dtype": "f16", "a_along_m": 1, "b_along_k": 0, "m": 100, "n": 10, "k": 5, "batch": 1}
+    of = {"dtype": "f16", "options": {"a_along_m": 1, "b_along_k": 0}, "dims": {"m": 100, "n": 10, "k": 5, "batch": 1}}
     arms = [{"variant": 3, "us": [1.0, 2.0, 4.0]}, {"variant": 1, "us": [0.5] * 3}]
     arms += [{"cublaslt": 0, "us": [3.0, 6.0, 12.0]}, {"cublaslt": 4, "us": [2.0, 2.0, 2.0], "refused": "too far"}]
     timing = {"step": 0, "kind": "time", "outcome": "ok", "date": "2026-01-01T00:00:00Z", "of": of, "arms": arms}

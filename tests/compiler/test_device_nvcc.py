@@ -64,7 +64,7 @@ def test_kernels_with_a_float_c_compile_without_a_spill() -> None:
     for name, place, codes in (("wgmma", 1, "sm_90a"), ("wmma", 0, "sm_75")):  # a start that splits K; any
         templates = offline.templates(operator.folder, "gemm", suffix=cuda.SUFFIX)
         template = next(one for one in templates if one.name == name)
-        of = Family(template, {**cuda.device_numbers(platform, 4), "a_along_m": 0, "b_along_k": 1})
+        of = Family(operator.on_device, template, {**cuda.device_numbers(platform, 4), "a_along_m": 0, "b_along_k": 1})
         start = dict(template.seed_configurations[place])
         same = np.logical_and.reduce([of.grid[tunable] == value for tunable, value in start.items()])
         text = kernels.text(operator, platform, template, "f16_f32", of.numbers(int(np.argmax(same))))

@@ -14,7 +14,7 @@ import pytest
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels
-from tensorop.cuda.choose import LAYOUTS, Candidate
+from tensorop.cuda.choose import Candidate
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.model.trial import Kind, Outcome
@@ -55,7 +55,9 @@ def built(
 ) -> ctypes.CDLL:
     """A kernel of `small` as a function of this machine. spoil: a text of it that is left out."""
     name = "small"
-    family = Family(TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    family = Family(
+        GEMM.on_device, TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k}
+    )
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     numbers = family.numbers(int(np.flatnonzero(same)[0]))
     text = kernels.text(GEMM, SM90, TEMPLATES[name], "f16_f32" if c_size == 4 else "f16", numbers)
@@ -121,7 +123,7 @@ def verdict(point: dict[str, int | str], a: int, b: int, c_size: int = 2, spoil:
     template = TEMPLATES["wmma"]
     assert spoil in template.text
     given = {**cuda.device_numbers(WMMA), "c_size": c_size, "a_along_m": a, "b_along_k": b}
-    family = Family(dataclasses.replace(template, text=template.text.replace(spoil, "")), given)
+    family = Family(GEMM.on_device, dataclasses.replace(template, text=template.text.replace(spoil, "")), given)
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     one = Candidate(family, int(np.flatnonzero(same)[0]))
     return Execution(GEMM, WMMA, Seed.draw()).verdict(one, "f16_f32" if c_size == 4 else "f16")
@@ -150,7 +152,7 @@ def test_a_kernel_that_lacks_something_is_found_out(spoil: str) -> None:
 
 
 @pytest.mark.covers("template gemm/small")
-@pytest.mark.parametrize(("layout", "tile_m"), each_once(LAYOUTS, [16, 32]), ids=str)
+@pytest.mark.parametrize(("layout", "tile_m"), each_once(GEMM.on_device.keys, [16, 32]), ids=str)
 def test_small_matrices_are_right(layout: tuple[int, int], tile_m: int, tmp_path: Path) -> None:
     a, b = layout
     point: dict[str, int | str] = {"tile_m": tile_m, "warps": 2}

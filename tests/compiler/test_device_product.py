@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tensorop.cuda import library
-from tensorop.cuda.choose import LAYOUTS, Layout
+from tensorop.cuda.choose import Layout
 from tensorop.package.library import facts
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
@@ -163,7 +163,9 @@ def test_each_variant_of_a_product_can_be_forced(built: tuple[Path, Any]) -> Non
 
 
 def test_the_environment_forces_a_variant_where_it_serves(calls: Calls) -> None:
-    cubes = [{**CASE, "asked": 1, "seed": 0, "m": 512, "n": 512, "k": 512, "ta": a, "tb": b} for a, b in LAYOUTS]
+    cubes = [
+        {**CASE, "asked": 1, "seed": 0, "m": 512, "n": 512, "k": 512, "ta": a, "tb": b} for a, b in GEMM.on_device.keys
+    ]
     usual = [of["chosen"] for of in calls(cubes)["cases"]]
     changed = set()
     for number in (1, 3, 5):
@@ -180,7 +182,7 @@ def test_the_environment_forces_a_variant_where_it_serves(calls: Calls) -> None:
 def test_the_library_chooses_as_the_model_does_in_python(calls: Calls, built: Any) -> None:
     wanted = [
         {**CASE, "asked": 1, "seed": 0, "m": m, "n": n, "k": k, "ta": a, "tb": b}
-        for (m, n, k), (a, b) in itertools.product(TUNED + OTHERS, LAYOUTS)
+        for (m, n, k), (a, b) in itertools.product(TUNED + OTHERS, GEMM.on_device.keys)
     ]
     told = calls(wanted)["cases"]
     for case, result in zip(wanted, told, strict=True):

@@ -19,15 +19,17 @@ from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import corrected, kernels
-from tensorop.cuda.choose import LAYOUTS, Layout
+from tensorop.cuda.choose import Layout
 from tensorop.cuda.family import Family
 from tensorop.errors import SpecError, UsageError
+from tensorop.model.device import device_problem
 from tensorop.model.expression import evaluate
 from tensorop.model.job import Job
 from tensorop.specs import operators, platforms, primitives, pymodule
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 GEMM = operators.load("gemm")
+CALL = GEMM.on_device
 SM90 = platforms.load("cuda-sm90")
 TEMPLATES = {template.name: template for template in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
 DEVICE = cuda.device_numbers(SM90)
@@ -37,12 +39,12 @@ STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"), 
 
 @cache
 def family(name: str, a_along_m: int = 0, b_along_k: int = 1, c_size: int = 2) -> Family:
-    return Family(TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    return Family(CALL, TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
 
 
 @cache
 def layout_of(b_along_k: int = 1) -> Layout:
-    return Layout.of(list(TEMPLATES.values()), DEVICE, 0, b_along_k)
+    return Layout.of(CALL, list(TEMPLATES.values()), DEVICE, (0, b_along_k))
 
 
 def number_of(of: Family, point: dict[str, int | str]) -> int:
@@ -85,7 +87,7 @@ def test_shipped_families_render_everywhere() -> None:
     """In all layouts, with either size of C; types of one size differ by their names. The gate takes half a second of
     a text."""
     rng = np.random.default_rng(0)
-    for name, (a, b), c in itertools.product(TEMPLATES, LAYOUTS, ("", kernels.FLOAT_C)):
+    for name, (a, b), c in itertools.product(TEMPLATES, CALL.keys, ("", kernels.FLOAT_C)):
         dtype = ("bf16", "f16")[a ^ b] + c
         of = family(name, a, b, kernels.c_size(dtype))
         number = int(rng.integers(of.size))
@@ -200,7 +202,7 @@ def test_columns_that_are_no_multiple_of_64_come_in_chunks_of_32() -> None:
 
 
 def test_configurations_of_one_kernel_are_alike() -> None:
-    layout = Layout.of([TEMPLATES["wgmma"]], DEVICE, 0, 1)
+    layout = Layout.of(CALL, [TEMPLATES["wgmma"]], DEVICE, (0, 1))
     alike = [layout.candidate(place) for place in layout.alike(0)]
     assert {one.numbers["raster"] for one in alike} == {4, 8, 16}
     assert len({str(kernels.text(GEMM, SM90, one.template, "bf16", one.numbers)) for one in alike}) == 1
@@ -224,7 +226,7 @@ def test_the_usual_dtypes_are_those_with_kernels() -> None:
 def test_a_model_that_names_nothing_known_is_refused() -> None:
     broken = dataclasses.replace(TEMPLATES["wmma"], model={"cycles": "m * nonsense"})
     with pytest.raises(SpecError, match=r"key 'model.cycles'.*unknown name 'nonsense'"):
-        Family(broken, {**DEVICE, "a_along_m": 0, "b_along_k": 0}).predicted({"m": 1, "n": 1, "k": 1, "batch": 1})
+        Family(CALL, broken, {**DEVICE, "a_along_m": 0, "b_along_k": 0}).predicted({"m": 1, "n": 1, "k": 1, "batch": 1})
 
 
 def test_the_model_is_near_what_was_measured() -> None:
@@ -299,14 +301,22 @@ def test_the_model_ranks_the_kernels_that_came_after() -> None:
     assert np.exp(np.mean(lost)) < 1.06
 
 
+CORRECTIONS = corrected.Corrections(CALL, (), (), "")
+
+
+def place(sizes: tuple[int, ...], a_along_m: int = 0) -> corrected.ProblemPlace:
+    return CORRECTIONS.place(device_problem(CALL, "gemm", "", sizes, (a_along_m, 0)))
+
+
 def test_which_rows_are_off_16_bytes_is_a_bit_an_operand_as_the_library_has_it() -> None:
-    assert corrected.MeasuredProblem(0, 0, 33, 50, 65, 1, {}).unaligned == 7
-    assert corrected.MeasuredProblem(0, 0, 40, 33, 80, 1, {}).unaligned == 2 + 4
-    assert corrected.MeasuredProblem(1, 0, 33, 64, 80, 1, {}).unaligned == 1
+    assert place((33, 50, 65)).unaligned == 7
+    assert place((40, 33, 80)).unaligned == 2 + 4
+    assert place((33, 64, 80), a_along_m=1).unaligned == 1
 
 
 def test_what_was_measured_on_a_problem_outweighs_its_neighbours() -> None:
     """1000 and 1024 are close, and other kernels are fastest."""
-    own, near = (corrected.MeasuredProblem(0, 0, size, size, size, 1, {}) for size in (1024, 1000))
-    assert corrected._weight(own, own) > 20 * corrected._weight(near, own)
-    assert corrected._weight(near, own) > 100 * corrected._weight(dataclasses.replace(own, m=16), own)
+    own, near, small = place((1024, 1024, 1024)), place((1000, 1000, 1000)), place((16, 1024, 1024))
+    weight = CORRECTIONS.weight
+    assert weight(own, own) > 20 * weight(near, own)
+    assert weight(near, own) > 100 * weight(small, own)

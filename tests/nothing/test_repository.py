@@ -78,6 +78,13 @@ def test_the_core_names_no_plugin() -> None:
     assert not hits, "a plug-in is named in the core:\n" + "\n".join(hits)
 
 
+def test_the_core_names_no_layout_of_a_device_operator() -> None:
+    """Names of an operator's `device:` section, and the flags that gemm's are made of, stand in its folder alone."""
+    named = re.compile(r"\b(a_along_m|b_along_k|ta|tb)\b")
+    files = [*CORE, *(p for p in (ROOT / "tensorop/native/device").rglob("*") if p.is_file())]
+    assert not [name(path) for path in files if named.search(path.read_text(encoding="utf-8"))]
+
+
 @cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))

@@ -7,10 +7,11 @@ import os
 import subprocess
 from pathlib import Path
 
+from tensorop import paths
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels
-from tensorop.cuda.choose import LAYOUTS, Candidate, Layout
+from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
@@ -20,6 +21,7 @@ from tensorop.specs import operators
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
+CALL = GEMM.on_device
 TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
@@ -47,10 +49,10 @@ def made(
         if not set(template.needs) - set().union(*(s.collectives for s in platform.primitives))
     ]
     chosen, variants, images = {}, [], []
-    for a, b in LAYOUTS:
-        layout = Layout.of(templates, cuda.device_numbers(platform, kernels.c_size(dtypes[0])), a, b)
-        chosen[a, b] = layout, layout.chosen([*TUNED, BATCH], most)
-        for place, dtype in itertools.product(chosen[a, b][1], dtypes):
+    for key in CALL.keys:
+        layout = Layout.of(CALL, templates, cuda.device_numbers(platform, kernels.c_size(dtypes[0])), key)
+        chosen[key] = layout, layout.chosen([*TUNED, BATCH], most)
+        for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
             variants.append(LibraryVariant(one, dtype, len(images)))
             images.append(image(one, dtype))
@@ -63,7 +65,7 @@ def made(
 def driver(folder: Path) -> None:
     """Builds libcuda.so.1 there, with the kernels of kits."""
     own = GEMM.folder / "device"
-    (folder / "driver.h").write_text((own / "driver.h.j2").read_text())
+    (folder / "driver.h").write_text((paths.native_dir() / "device" / "driver.h.j2").read_text())
     (folder / "kit_on_cpu.cpp").write_text('#include "kit_on_cpu.h"\n')
     parts = [str(folder / "kit_on_cpu.cpp"), str(SUPPORT / "fake_cuda.c")]
     includes = [f"-I{folder}", f"-I{SUPPORT}", f"-I{own / 'kit'}"]

@@ -116,8 +116,8 @@ static void add_lost(const char *step, bool late, int status) {
     row_add("\"kind\":\"%s\",\"of\":{", kind);
     if (sscanf(step, "time %7s %d %d %d %d %d %d", dtype, v, v + 1, v + 2, v + 3, v + 4, v + 5) ==
         7)
-        row_add("\"dtype\":\"%s\",\"a_along_m\":%d,\"b_along_k\":%d,\"m\":%d,\"n\":%d,\"k\":%d,"
-                "\"batch\":%d",
+        row_add("\"dtype\":\"%s\",\"options\":{\"a_along_m\":%d,\"b_along_k\":%d},\"dims\":{\"m\":%d,\"n\":%d,"
+                "\"k\":%d,\"batch\":%d}",
                 dtype, v[0], v[1], v[2], v[3], v[4], v[5]);
     else if (sscanf(step, "%*s %d", v) == 1)
         row_add("\"%s\":%d", strcmp(kind, "verify") != 0 ? "control" : "variant", v[0]);

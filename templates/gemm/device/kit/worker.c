@@ -85,9 +85,8 @@ static void timing(const char *words) {
     if (sscanf(words, "%15s %d %d %d %d %d %d", dtype, &a, &b, &m, &n, &k, &batch) != 7)
         exit(3);
     const struct judged p = problem_of(m, n, k, batch, !strncmp(dtype, "bf16", 4), a, b, 0);
-    row_add("\"kind\":\"time\",\"of\":{\"dtype\":\"%s\",\"a_along_m\":%d,\"b_along_k\":%d,\"m\":%d,"
-            "\"n\":%d,\"k\":%d,"
-            "\"batch\":%d},\"chosen\":%d",
+    row_add("\"kind\":\"time\",\"of\":{\"dtype\":\"%s\",\"options\":{\"a_along_m\":%d,\"b_along_k\":%d},"
+            "\"dims\":{\"m\":%d,\"n\":%d,\"k\":%d,\"batch\":%d}},\"chosen\":%d",
             dtype, a, b, m, n, k, batch, variant_chosen(&p));
     const char *outcome = clock_problem(&p, settings.rounds, secret());
     add_verdict(outcome, NULL, "");

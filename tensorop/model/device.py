@@ -1,0 +1,132 @@
+"""What an operator's `device:` section says of a call on a GPU: its numbers, layouts, operands and types."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from math import prod
+
+from tensorop.errors import SpecError
+from tensorop.model.expression import evaluate, parse
+from tensorop.model.point import Value
+from tensorop.model.problem import Problem
+from tensorop.model.record import Count, record
+
+Key = tuple[int, ...]  # of a layout: the values of its names
+
+
+@record
+class DeviceOperand:
+    """An operand in memory, row by row. rows, cols: expressions over the call and its layout"""
+
+    rows: str
+    cols: str
+    align: str = ""  # fact of kernels: bytes that its address and its rows must be multiples of
+    copied: bool = False  # the library copies it to rows that are, at a cost; else it takes another kernel
+
+
+@record
+class DeviceInterface:
+    """The terms of an operator's calls on a GPU, for choice, library, kit and results."""
+
+    call: tuple[
+        str, ...
+    ]  # numbers of a call: the operator's dimensions and attributes, then those that are 1 if none is given
+    operands: Mapping[str, DeviceOperand]  # in the order of the function's arguments, the result last
+    types: tuple[str, ...]  # dtypes in the order of their numbers in C
+    launch: tuple[str, ...] = ()  # tunables and facts that the library's C reads of each kernel
+    absent: Mapping[str, int] = field(default_factory=dict)  # more of them, with their values for kernels without them
+    layouts: Mapping[str, str] = field(default_factory=dict)  # 0 or 1, each: expressions over the operator's flags
+    swap: Mapping[str, str] = field(default_factory=dict)  # what kernels whose tunable `swap` is 1 compute, by name
+    distance: Mapping[str, Count] = field(default_factory=dict)  # divisors of squared distances between problems, or 1
+    counts: tuple[str, ...] = ()  # those names of `call` that count equal problems, one behind the other in memory
+    faults: tuple[str, ...] = ()  # of the kit's plain kernel, beside those of every kit
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of a call in kernels' models."""
+        return (*self.call, *self.layouts)
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """All layouts."""
+        return tuple(itertools.product((0, 1), repeat=len(self.layouts)))
+
+    @cached_property
+    def texts(self) -> dict[str, Key]:
+        """Layouts by their names, a letter for each part, the last one first: T where it is transposed."""
+        return {"".join("NT"[value] for value in reversed(key)): key for key in self.keys}
+
+    def text(self, key: Key) -> str:
+        return next(text for text, one in self.texts.items() if one == key)
+
+    def named(self, key: Sequence[int]) -> dict[str, int]:
+        return dict(zip(self.layouts, key, strict=True))
+
+    def key(self, numbers: Mapping[str, Value]) -> Key:
+        """The layout among a kernel's numbers, or a problem's options."""
+        return tuple(int(numbers[name]) for name in self.layouts)
+
+    def key_of(self, flags: Mapping[str, int]) -> Key:
+        """The layout of a call of the operator."""
+        return tuple(evaluate(text, flags) for text in self.layouts.values())
+
+    def across(self, key: Key) -> Key:
+        """The layout of what kernels with `swap` compute for problems of a layout."""
+        return tuple(evaluate(self.swap.get(name, name), self.named(key)) for name in self.layouts)
+
+    def numbers(self, sizes: Sequence[int]) -> dict[str, int]:
+        """A call by its sizes; counts that are not given are 1."""
+        return dict(zip(self.call, (*sizes, *(1 for _ in self.call[len(sizes) :])), strict=True))
+
+    def sides(self, operand: DeviceOperand, numbers: Mapping[str, int]) -> tuple[int, int]:
+        """Rows and columns of an operand in memory. numbers: a call with its layout"""
+        return evaluate(operand.rows, numbers), evaluate(operand.cols, numbers)
+
+    def faults_of(self, dims: Sequence[str], flags: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Keys with what is wrong with them. dims: the operator's dimensions and attributes; flags: its flags"""
+        if self.call[: len(dims)] != tuple(dims):
+            yield "call", f"expected {', '.join(dims)}, then further numbers; got {', '.join(self.call)}"
+        texts = {f"layouts.{name}": (text, tuple(flags)) for name, text in self.layouts.items()}
+        for name, one in self.operands.items():
+            texts |= {f"operands.{name}.{side}": (getattr(one, side), self.names) for side in ("rows", "cols")}
+            if one.align and one.align not in (*self.launch, *self.absent):
+                yield f"operands.{name}.align", f"expected one of the names in 'launch', got '{one.align}'"
+        for name, text in self.swap.items():
+            texts[f"swap.{name}"] = text, self.call if name in self.call else tuple(self.layouts)
+            if name not in self.names:
+                yield f"swap.{name}", f"expected some of {', '.join(self.names)}"
+        for key, (text, known) in texts.items():
+            try:
+                parse(text, dict.fromkeys(known, int))
+            except SpecError as error:
+                yield key, f"expected an expression over {', '.join(known) or 'no name'}: {error.message}"
+        for name in (*self.distance, *self.counts):
+            if name not in self.call:
+                key = f"distance.{name}" if name in self.distance else "counts"
+                yield key, f"expected some of {', '.join(self.call)}, got '{name}'"
+
+    def repeats(self, numbers: Mapping[str, int]) -> int:
+        """How many problems a call computes: the product of its counts."""
+        return prod(numbers[name] for name in self.counts)
+
+    def flags(self, key: Key, flags: Mapping[str, Mapping[str, int]], usual: Mapping[str, Value]) -> dict[str, Value]:
+        """The options of a problem with this layout that differ least from `usual`. flags: those of the operator"""
+        every = [dict(zip(flags, words, strict=True)) for words in itertools.product(*map(_words, flags.values()))]
+        fits = [w for w in every if self.key_of({name: _number(flags[name], word) for name, word in w.items()}) == key]
+        return min(fits, key=lambda words: sum(str(usual.get(name, 0)) != str(word) for name, word in words.items()))
+
+
+def _words(values: Mapping[str, int]) -> list[Value]:
+    return [0, 1] if list(values) == ["0"] else list(values)
+
+
+def _number(values: Mapping[str, int], word: Value) -> int:
+    return values[str(word)] if str(word) in values else int(word)
+
+
+def device_problem(of: DeviceInterface, operator: str, dtype: str, sizes: Sequence[int], key: Key) -> Problem:
+    """A problem of a device's library, row by row in memory without gaps."""
+    return Problem.of(operator, dtype, of.numbers(sizes), of.named(key))
