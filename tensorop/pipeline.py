@@ -6,6 +6,7 @@ controls -> templates -> search, dtype by dtype -> winners -> library -> measure
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard
@@ -169,6 +170,7 @@ def _run(
         crew = _crew(job, until, stop)
         with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
             yield from (Note(remark) for remark in journal.remarks)
+            journal.note(store.SESSION, _session(job, operator))
             if goes_on:
                 authoring.require_author(job, operator, journal)
             seed, texts = _seed(job, journal), Texts(journal.history.texts)
@@ -213,6 +215,12 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
     journal.history.trust(every)
     begun = yield from _warm(whole, every, sources)
     return replace(whole, templates=templates, revise=revise, warm=begun)
+
+
+def _session(job: Job, operator: Operator) -> dict[str, str]:
+    """The journal's note of this process: when it began, and the command line of its job."""
+    shapes = ",".join(map(operator.shapes.text, job.shapes)) if job.suite in ("", Job.GIVEN) else job.suite
+    return {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "command": job.command(shapes)}
 
 
 def _seed(job: Job, journal: Journal) -> Seed:

@@ -127,7 +127,7 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
     values |= {
         name: str(values[name]) for name in ("workers", "warm_start") if isinstance(values.get(name), int | Path)
     }
-    return Job(operator, suite=sizes if isinstance(sizes, str) else "the shapes given", given=given, **values)
+    return Job(operator, suite=sizes if isinstance(sizes, str) else Job.GIVEN, given=given, **values)
 
 
 def seed(text: str) -> tuple[int, int | None]:

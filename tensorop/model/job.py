@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numbers
+import shlex
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
@@ -34,6 +35,8 @@ def _option(default: Any, help: str, metavar: str = "", **more: Any) -> Any:
 @dataclass(frozen=True)
 class Job:
     """The request of `tensorop <operator>`. Its fields are the options of the command line and of `tensorop.tune`."""
+
+    GIVEN: ClassVar[str] = "the shapes given"  # `suite` of shapes that are not a text
 
     operator: str
     # fmt: off
@@ -178,6 +181,25 @@ class Job:
             return self.given
         values = ((one.name, getattr(self, one.name), one.default) for one in fields(self))
         return frozenset(name.removesuffix("_s") for name, value, usual in values if value not in (None, usual))
+
+    def command(self, shapes: str) -> str:
+        """The command line of this job, quoted for a shell. shapes: value of --shapes"""
+        words = ["tensorop", self.operator]
+        for name, (one, option) in Job.options().items():
+            spelled = option.name or name.replace("_", "-")
+            value = getattr(self, one.name)
+            if not {name, spelled} & self.chosen:
+                continue
+            if name == "shapes":
+                value = shapes
+            elif name == "seed" and self.secret is not None:
+                value = f"{value}:{self.secret:032x}"
+            elif one.name.endswith("_s"):
+                value = f"{value:g}s"
+            values = value if option.multiple else [",".join(value) if isinstance(value, tuple) else value]
+            for each in values:
+                words += [f"--{spelled}"] if value is True else [f"--{spelled}", str(each)]
+        return shlex.join(words)
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tensorop.dispatch import evidence, robust
@@ -29,6 +31,7 @@ class _Cost:
 
 class JudgedVariant(VariantRecord):
     judged: int  # passed trials of the packaged code
+    file: str  # its C, relative to share/tensorop; "" if it is not there
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,17 @@ class CloseChoices:
     rows: Sequence[CloseChoice]
 
 
-def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: History) -> list[Choices]:
-    """The choices of an operator's dtypes and trees. dtypes: the operator's part of the manifest."""
+def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: History, share: Path) -> list[Choices]:
+    """The choices of an operator's dtypes and trees.
+
+    dtypes: the operator's part of the manifest; share: the folder share/tensorop of the product
+    """
     shapes = [operator.shapes.of(text) for text in words(history.facts, "shapes")]
     passed = Counter(f.text for f in history.replay() if isinstance(f, Finished) and f.outcome.ok)
     out = []
     for dtype, winners in dtypes.items():
-        variants = [_judged(variant, passed) for variant in winners["variants"]]
+        files = _files(operator, dtype, winners, share)
+        variants = [_judged(one, passed, file) for one, file in zip(winners["variants"], files, strict=True)]
         trials = [
             finished
             for stage in (Stage.BLOCKING, Stage.FINALISTS, Stage.SINGLE_VLEN, Stage.SMALLEST)
@@ -111,11 +118,23 @@ def choices(operator: Operator, dtypes: Mapping[str, DtypeRecord], history: Hist
     return out
 
 
-def _judged(variant: VariantRecord, trials: Mapping[str, int]) -> JudgedVariant:
-    """A variant with its passed trials. trials: counts of passed trials, by the id of their text."""
+def _files(operator: Operator, dtype: str, winners: DtypeRecord, share: Path) -> list[str]:
+    """The C file that defines each variant, relative to `share`; "" for a variant without one."""
+    units = {path: path.read_text() for path in sorted((share / "src").rglob(f"*_{dtype}_*.c"))}
+    found = []
+    for number, variant in enumerate(winners["variants"]):
+        symbol = re.compile(rf"\btensorop_{operator.name}_{dtype}_variant_{number}\b")
+        of_template = (path for path in units if f"_{dtype}_{variant['template']}_" in path.name)
+        file = next((path for path in of_template if symbol.search(units[path])), None)
+        found.append("" if file is None else file.relative_to(share).as_posix())
+    return found
+
+
+def _judged(variant: VariantRecord, trials: Mapping[str, int], file: str) -> JudgedVariant:
+    """A variant with its file and its passed trials. trials: counts of passed trials, by the id of their text."""
     text = variant.get("text", "")
     texts = {text, *variant.get("specialisation_texts", {}).values()} - {""}
-    return {**variant, "text": text, "judged": sum(trials[one] for one in texts)}
+    return {**variant, "text": text, "judged": sum(trials[one] for one in texts), "file": file}
 
 
 def won(rows: Sequence[ServedProblem]) -> list[Won]:

@@ -22,6 +22,7 @@ class DispatchMap:
     dtype: str
     vlen: int | None  # None if the library has one tree
     axes: tuple[str, str]  # names of the two dims
+    layout: str  # of all its problems
     fixed: Mapping[str, int]  # the other dims
     sides: Sequence[int]  # values of the two dims
     chosen: Sequence[Sequence[int]]  # [j][i]: the variant at sides[i] of the first dim, sides[j] of the second
@@ -55,6 +56,7 @@ def maps(operator: Operator, dtypes: Mapping[str, DtypeRecord]) -> list[Dispatch
                 asked = [[problems.of(operator, dtype, shape, 0) for shape in line] for line in shapes]
                 chosen = [[choices.variant_of(operator, p, tree, winners) for p in line] for line in asked]
                 fixed = dict(zip(others, rest, strict=True))
-                plane = operator.name, dtype, tree.vlen or None, (across, up), fixed, _SIDES, chosen, templates
+                layout = problems.written(operator.layouts[0])
+                plane = operator.name, dtype, tree.vlen or None, (across, up), layout, fixed, _SIDES, chosen, templates
                 out.append(DispatchMap(*plane))
     return out

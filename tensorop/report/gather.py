@@ -58,6 +58,8 @@ class Report:
     controls: Noted
     verification: Noted
     warm_start: Sequence[str]
+    sessions: Noted  # the processes of the run: date and command line of each
+    seed: str  # the full seed of the verification calls; "" if unknown
     notes: Mapping[str, object]  # the journal's other notes
     absent: Mapping[str, str]  # part -> the reason for its absence
 
@@ -114,7 +116,7 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
             if dtypes and not any("tree" in of or "by_vlen" in of for of in dtypes.values()):
                 continue  # a GPU's library chooses by its cost model
             maps += part("maps", partial(dispatch_map.maps, one, dtypes), [])
-            chosen += part("choices", partial(choices.choices, one, dtypes, history), [])
+            chosen += part("choices", partial(choices.choices, one, dtypes, history, folder / _SHARE), [])
         if bench:
             roofs = part("roofline", lambda: roofline.rooflines(loaded_operators[0], platform, bench), [])
     constants = part("constants", lambda: choices.close_choices(notes.pop("constants", [])), constants)
@@ -124,6 +126,12 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
         absent["bench"] = "the run has not compared its library yet; `tensorop bench DIR` does"
     results = _mapping((manifest or {}).get("results"))
     uses = searches.templates(history, ended)
+    if loaded is not None:
+        named = _list(history.facts.get("dtypes"))
+        uses = [
+            use if use.trials else replace(use, untried=searches.untried(loaded[1], template, named, ended))
+            for template, use in zip(history.templates.values(), uses, strict=True)
+        ]
     authored: Rounds | None = None
     authored = part("language model", lambda: rounds.rounds(folder, uses, chosen), authored)
     return Report(
@@ -144,6 +152,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
         controls=notes.pop("controls", []),
         verification=notes.pop("verification", None) or results.get("verification", []),
         warm_start=[*begun.get("used", ()), *begun.get("unused", ())],
+        sessions=notes.pop(journal.SESSION, []),
+        seed=str([*notes.pop("seed", []), ""][0]),
         notes=notes,
         absent=absent,
     )

@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tensorop.model.kernel import Variant
+from tensorop.errors import TensoropError
+from tensorop.model.kernel import KernelTemplate, Variant
+from tensorop.model.platform import Platform
 from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Stage
+from tensorop.render import instantiate
 from tensorop.store.history import History
 
 _COST_UNITS = {"ns": "ns per 1000 flop", "modelled-cycles": "modelled cycles per 1000 flop"}
@@ -94,6 +97,7 @@ class TemplateUse:
     trials: int
     passed: int
     best: Mapping[str, float]  # cost, by dtype
+    untried: str = ""  # why it has no trials of its micro-kernel alone
 
 
 def run(history: History, ended: Sequence[Finished]) -> Run:
@@ -175,6 +179,23 @@ def failures(ended: Sequence[Finished]) -> list[Failures]:
         example = FailedTrial(*_of(first.trial.variant), first.trial.dtype, first.outcome.message)
         out.append(Failures(kind.value, where, count, example))
     return out
+
+
+def untried(platform: Platform, template: KernelTemplate, dtypes: Sequence[str], ended: Sequence[Finished]) -> str:
+    """Why a template has no trials of its micro-kernel alone."""
+    stages = {f.trial.stage.value for f in ended if f.trial.variant.template.digest == template.digest}
+    if stages:
+        return f"tried in the stage {' and '.join(sorted(stages))} only"
+    reasons = {}
+    for dtype in dtypes:
+        if missing := instantiate.missing_primitives(platform, template, dtype):
+            reasons[dtype] = f"{platform.name} lacks the primitive{'s' * (len(missing) > 1)} {', '.join(missing)}"
+        else:
+            try:
+                instantiate.micro_space(platform, template, dtype)
+            except TensoropError as error:
+                reasons[dtype] = error.message
+    return "; ".join(f"{dtype}: {why}" for dtype, why in reasons.items()) or "the search ended before its first trial"
 
 
 def templates(history: History, ended: Sequence[Finished]) -> list[TemplateUse]:

@@ -31,6 +31,7 @@ from tensorop.store.records import SCHEMA, Record
 
 MAX_NOTES = 4_000_000  # JSON values in all notes of a journal
 MAX_TEXTS = 512 << 20  # characters in all texts of a journal
+SESSION = "session"  # note of a process: its date and command line
 START_OVER = "start again with --fresh, or choose another --out"
 
 

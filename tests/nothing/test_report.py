@@ -110,6 +110,46 @@ def test_the_record_tells_the_run(run):
     assert {v["vlen"] for v in record["verification"]} == {128, 256, 512, 1024}
 
 
+def test_the_page_says_when_and_how_the_run_was_made(run):
+    journal = run / "share/tensorop/journal.jsonl"
+    with journal.open("a") as file:
+        for name, data in (
+            ("session", {"date": "2026-01-02 03:04 UTC", "command": "tensorop gemm --platform rvv --budget 60s"}),
+            ("seed", "0:00ff"),
+        ):
+            file.write(json.dumps({"schema": 5, "event": "note", "t": 901.0, "name": name, "data": data}) + "\n")
+    text = report.write(run).read_text()
+    for told in ("<dd>2026-01-02 03:04 UTC", "tensorop gemm --platform rvv --budget 60s", "<code>0:00ff</code>"):
+        assert told in text
+
+
+def test_a_variant_links_to_its_source_and_a_template_says_why_it_was_not_tried(run):
+    (choice,) = report.report(run)[0].choices
+    source = run / f"share/tensorop/src/rvv_f32_{choice.variants[0]['template']}_8x4.c"
+    source.parent.mkdir()
+    source.write_text("const struct tensorop_f32_entry tensorop_gemm_f32_variant_0 = {")
+    journal = run / "share/tensorop/journal.jsonl"
+    line = next(line for line in journal.read_text().splitlines() if '"event":"template"' in line)
+    for name, needs in (("late", []), ("lacking", ["no_such_primitive"])):
+        template = json.loads(line)
+        template["template"] |= {"name": name, "needs": needs, "text": f"// {name}\n"}
+        with journal.open("a") as file:
+            file.write(json.dumps(template) + "\n")
+    found, page = report.report(run)
+    assert f'<a href="src/{source.name}">{source.name}</a>' in page.read_text()
+    assert found.choices[0].variants[0]["file"] == f"src/{source.name}"
+    why = {use.name: use.untried for use in found.templates}
+    assert why["outer"] == ""
+    assert why["late"] == "the search ended before its first trial"
+    assert why["lacking"] == "f32: rvv lacks the primitive no_such_primitive"
+
+
+def test_the_map_names_its_axes_and_its_layout(told):
+    assert all(plane.layout == "row" for plane in told[0].maps)
+    assert "Find m of your shape on the horizontal axis and n on the vertical one" in told[1]
+    assert "All in the layout row" in told[1]
+
+
 def test_choices_are_those_of_the_tree(told):
     (choice,) = told[0].choices
     rows = {row.problem: row for row in choice.problems}
@@ -216,7 +256,7 @@ def test_the_page_needs_no_network_and_escapes_what_it_shows(told):
     found, text = told
     assert HOSTILE not in text
     assert "&lt;script&gt;" in text
-    assert not re.search(r"(?:src|href)=\"(?!#)", text)
+    assert not re.search(r"(?:src|href)=\"(?!#|src/)", text)  # links lead into the product
     assert "://" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert text.count("<svg") >= 4
     assert "#0a0b" not in text  # every colour is the page's
