@@ -78,7 +78,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     if job.workers:
         subpackages.require("cluster", "crew", "--workers").check(job, target)
     _check_c(job, operator, target)
-    strategy.load(job.tuner, job.plugins)  # an unknown name is refused before any work
+    strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)
     if not target.measures:
         events = target.unmeasured(job, operator, stop)

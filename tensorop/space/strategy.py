@@ -123,7 +123,7 @@ class Tuner:
     factory: Any
 
     def make(self, space: Space, seed: int) -> Strategy:
-        """A new strategy. Raises UsageError if a library is missing."""
+        """A new strategy. Raises UsageError if a package is missing."""
         try:
             strategy: Strategy = self.factory(space, seed)
         except ImportError as error:
@@ -132,6 +132,10 @@ class Tuner:
                 hint="install the missing package, or choose another --tuner",
             ) from error
         return strategy
+
+    def check(self) -> None:
+        """Raises UsageError if a package is missing."""
+        self.make(Space.of({"a": (0, 1), "b": (0, 1, 2)}, (), {}), 0)
 
 
 def names(extra: tuple[Path, ...] = ()) -> tuple[str, ...]:

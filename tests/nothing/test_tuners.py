@@ -16,6 +16,8 @@ from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import Constraint
 from tensorop.space import Space, strategy
 from tensorop.space.features import fullness
+from tests.support.commands import tensorop
+from tests.support.plugins import TUNER
 
 BATCH = 16
 NAMES = [path.stem for path in sorted(paths.builtin_dir("tuners").glob("*.py"))]
@@ -225,3 +227,15 @@ def test_a_users_tuner_overrides_ours(tmp_path):
     source = paths.builtin_dir("tuners") / "grid.py"
     (tmp_path / "tuners" / "bayes.py").write_text(source.read_text())
     assert strategy.load("bayes", (tmp_path,)).path.parent == tmp_path / "tuners"
+
+
+def test_a_tuner_without_its_package_is_refused_before_any_work(tmp_path):
+    (tmp_path / "tuners").mkdir()
+    text = TUNER.replace("self._left = ", "import no_such_package  # noqa\n        self._left = ")
+    (tmp_path / "tuners" / "lacking.py").write_text(text)
+    words = ("--runner", "null", "--platform", "generic", "--tuner", "lacking", "--plugins", tmp_path)
+    ended = tensorop("gemm", *words, "--out", tmp_path / "out", cwd=tmp_path)
+    assert ended.status == 2
+    assert "the tuner lacking cannot start: No module named 'no_such_package'" in ended.stderr
+    assert "install the missing package, or choose another --tuner" in ended.stderr
+    assert not (tmp_path / "out").exists()
