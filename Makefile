@@ -1,3 +1,4 @@
+# make library         set up, build a GEMM library of known kernels for this machine, without a search
 # make gemm            set up, tune GEMM for RISC-V vectors, show the table     (ARGS="--budget 30s" goes to the command)
 # make test            set up what tests need and run those that cover each thing once (ARGS="-k name" goes to pytest)
 # make test-all        the same with all products of these and with long attacks
@@ -27,8 +28,11 @@ LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: gemm test test-all times test-latest test-torch with-torch results lint reference docs lock clean
+.PHONY: library gemm test test-all times test-latest test-torch with-torch results lint reference docs lock clean
 .DELETE_ON_ERROR:
+
+library: $(VENV)/.installed
+	$(BIN)/tensorop gemm --no-search $(ARGS)
 
 gemm: $(VENV)/.installed $(VENV)/.emulator
 	$(BIN)/tensorop gemm --platform rvv $(ARGS)

@@ -58,6 +58,10 @@ def passes(operator: Operator) -> tuple[Pass, ...]:
     return tuple(PASSES[name] for name in operator.stages)
 
 
+def _passes(job: Job, operator: Operator) -> tuple[Pass, ...]:
+    return () if job.no_search else passes(operator)
+
+
 _SEED = "seed"  # the journal's note of the seed
 _Sources = tuple[Sequence[WarmSource], Sequence[str]]  # possible starting points, and warnings
 
@@ -91,15 +95,18 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
             events = kits.measured(job, operator, device, events, stop)
         yield from events
         return
-    authoring.own(operator, job.withhold)
+    authoring.own(operator, job)
     sources = reading.read(job)
-    plan = forecast.forecast(job, operator, target, passes(operator), sources[0])
+    plan = forecast.forecast(job, operator, target, _passes(job, operator), sources[0])
     if plan is not None:
         stop.grid_s = (
             plan.seconds["library"] / 2 + plan.seconds["verification"]
         )  # without the parts that improve the dispatch
     events = _run(job, operator, target, stop, plan, sources)
     yield from (events if plan is None else reckoning.watched(events, plan))
+
+
+_NOTHING_SEARCHED = "with --no-search: nothing is searched"
 
 
 def _check_effect(job: Job, target: Target) -> None:
@@ -112,6 +119,11 @@ def _check_effect(job: Job, target: Target) -> None:
         del ignored["author_calls"]
     if job.author != "replay":
         ignored["transcript"] = "without --author replay: no transcript is read"
+    if job.no_search:
+        ignored |= dict.fromkeys(("budget", "trials", "tuner", "batch", "workers", "only"), _NOTHING_SEARCHED)
+        ignored |= {} if job.author == offline.AUTHOR else {"author": _NOTHING_SEARCHED}
+    elif job.author != offline.AUTHOR:
+        ignored["only"] = f"with --author {job.author}: use --withhold to leave out shipped templates"
     if job.author not in ("llm", "manual"):
         ignored["leave_out"] = "without --author llm or manual: nothing is asked"
     elif not target.measures:
@@ -170,6 +182,11 @@ def _run(
         crew = _crew(job, until, stop)
         with Journal.open(job.out, _facts(job, operator, target), fresh=job.fresh) as journal:
             yield from (Note(remark) for remark in journal.remarks)
+            if job.no_search and journal.history.replay():
+                raise UsageError(
+                    f"{job.out} has trials of a search, and --no-search would replace their library",
+                    hint="remove --no-search to resume the search, or name another folder with --out",
+                )
             journal.note(store.SESSION, _session(job, operator))
             if goes_on:
                 authoring.require_author(job, operator, journal)
@@ -177,7 +194,7 @@ def _run(
             if not target.simulated:
                 yield Note(f"seed {seed} (pass it to --seed to repeat the verification calls)")
             work = (job.out / "work").absolute()  # each compiler runs in a folder of its own
-            whole = JobContext(job, operator, target, passes(operator), (), journal, seed, work, stop, texts)
+            whole = JobContext(job, operator, target, _passes(job, operator), (), journal, seed, work, stop, texts)
             whole = replace(whole, crew=crew, answers=Answers(operator.reference))
             whole = yield from _prepared(whole, sources)
             tasks = [whole.task(dtype) for dtype in job.dtypes]
@@ -360,6 +377,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "seed": job.seed,  # seed of everything random
         "warm start": job.warm_start,  # where the search begins
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
+        **({"only": [job.only]} if job.only else {}),  # the one template that is searched
         **({"left out": job.leave_out} if job.leave_out else {}),  # of the questions to a language model
     }
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from tensorop.costs import model as cost_model
 from tensorop.costs.terms import of_blockings, quantities
 from tensorop.measure.samples import objective
-from tensorop.model.kernel import Kernel
+from tensorop.model.kernel import Kernel, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -99,6 +99,13 @@ class Expectation:
         table = self._table(kernel, space)
         order = np.argsort(self._logs(kernel, table, ()).mean(axis=1), kind="stable")
         return [table.points[index] for index in order]
+
+    def logs(self, variants: Sequence[Variant]) -> Matrix:
+        """Logarithms of expected costs before any trial, variants x (VLENs x problems)."""
+        with threadpool_limits(1):
+            found = [self._terms(one.kernel, [one.blocking]) @ self._coefficients(one.kernel, ()) for one in variants]
+        logs: Matrix = np.log(np.concatenate(found))
+        return logs
 
     def unmeasured(self, tried: Finished, ended: Sequence[Finished]) -> dict[tuple[str, int], float]:
         """Expected costs of a trial's variant, by problem and VLEN, where the trial measured none.

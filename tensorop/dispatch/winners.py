@@ -4,32 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
-from tensorop.dispatch import choice, evidence, robust, single_vlen
+from tensorop.author import offline
+from tensorop.dispatch import choice, evidence, known, robust, single_vlen
 from tensorop.dispatch.choice import Candidates
 from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.dispatch.tree import decide
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Verdict
-from tensorop.model.winner import Leaf, Split, Winners
-from tensorop.search.stages import direct_winner
+from tensorop.model.winner import Leaf, Split, StartPoint, WarmStart, Winners
+from tensorop.search.stages import BLOCKING, FINALISTS, MICRO, SMALLEST, direct_winner
 from tensorop.search.task import Task
 from tensorop.space import problems
+from tensorop.store import journal
+from tensorop.store.journal import Journal
+from tensorop.warm import start
 
 
 def first(task: Task, refused: Collection[str] = ()) -> Winners | None:
     """Winners by the trials alone, for the library in which probes are measured; None if no kernel passed.
 
-    refused: names of templates to leave out
+    Without a search, known winners. refused: names of templates to leave out
     """
+    if task.job.no_search:
+        return (None if refused else _of_journal(task)) or known.winners(task, refused)
     kernels = {name: k for name, k in task.shortlist.items() if k.template.name not in refused}
     if not kernels:
         return None
     found = evidence.by_trials(task, kernels)
     if Stage.SINGLE_VLEN in task.operator.stages and single_vlen.wanted(task.target):
         found = single_vlen.formed(task, found, kernels)
-    return replace(found, direct=direct_winner(task))
+    return replace(found, direct=None if offline.DIRECT in refused else direct_winner(task))
+
+
+def _of_journal(task: Task) -> Winners | None:
+    """The winners by the measurements of another run's journal; None without one, or if a variant is not legal here."""
+    path = task.warm.get(task.dtype, WarmStart()).journal
+    if path is None:
+        return None
+    operator, platform, history = task.operator, task.target.platform, journal.load(Path(path))
+    templates = {one.name: one for one in (*task.templates, *([task.direct] if task.direct else []))}
+    history.trust(templates.values())
+    shapes = tuple(operator.shapes.of(text) for text in cast(list[str], history.facts.get("shapes", [])))
+    passes = (MICRO, BLOCKING, FINALISTS, SMALLEST)
+    job = replace(task.job, no_search=False, shapes=shapes)
+    there = replace(task, job=job, passes=passes, journal=Journal(Path(path), history, -1), warm={})
+    given = first(there)
+    points = [(StartPoint(one.template.name, one.point), one) for one in given.all] if given else []
+    legal = all(start.variant_of(operator, platform, task.dtype, templates, point) == one for point, one in points)
+    return final(there, given) if given and legal else None
 
 
 def finals(tasks: Mapping[str, Task], given: Sequence[Winners]) -> list[Winners]:
@@ -39,7 +65,7 @@ def finals(tasks: Mapping[str, Task], given: Sequence[Winners]) -> list[Winners]
 
 def final(task: Task, given: Winners) -> Winners:
     """The same variants with trees fitted to all measurements, and their cross-validated regret."""
-    if len(given.all) < 2:
+    if len(given.all) < 2 or task.job.no_search:
         return given
     rows = robust.weighed(task, given, evidence.load_costs(task, given))
     also = {vlen: evidence.others(task, given.variants, vlen) for vlen in rows}
@@ -62,15 +88,12 @@ def culprit(operator: Operator, found: list[Winners], verdict: Verdict) -> Refus
 
 
 def without(task: Task, given: Winners, number: int, before: set[str]) -> Winners | None:
-    """The winners without the template of a refused variant; None if none is left. A direct variant is removed alone.
+    """The winners without the template of a refused variant; None if none is left.
 
     before: templates that were refused; this one is added
     """
-    falls_alone = number >= len(given.variants)
-    if not falls_alone:
-        before.add(given.variants[number].template.name)
-    chosen = first(task, before)
-    return None if chosen is None else replace(chosen, direct=None if falls_alone else given.direct)
+    before.add(given.all[number].template.name)
+    return first(task, before)
 
 
 def carried(given: Winners) -> Winners:

@@ -66,8 +66,8 @@ class JobAuthor:
     def templates(self, journal: Journal) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
         """The operator's templates, then the author's. A resumed run reads the author's from its journal."""
         job, operator = self.job, self.operator
-        shipped = own(operator, job.withhold)
-        names = {*job.withhold, *(template.name for template in shipped)}
+        shipped = own(operator, job)
+        names = {template.name for template in offline.templates(operator.folder, operator.name, operator.added)}
         for name in sorted(offline.files(operator.folder, operator.added).keys() - names):
             yield Note(f"template '{name}' has the same content as another template and is skipped")
         for template in _of_authors(journal):
@@ -148,11 +148,13 @@ class JobAuthor:
         return self.model.recording
 
 
-def own(operator: Operator, withheld: Sequence[str]) -> tuple[KernelTemplate, ...]:
-    """The operator's templates without those withheld. Raises UsageError for an unknown name, or if none is left."""
+def own(operator: Operator, job: Job) -> tuple[KernelTemplate, ...]:
+    """The operator's templates that the job uses. Raises UsageError for an unknown name, or if none is left."""
     found = offline.templates(operator.folder, operator.name, operator.added)
-    names = [template.name for template in found]
-    for name in withheld:
+    names, withheld = [template.name for template in found], job.withhold
+    if job.only is not None:
+        withheld = tuple(name for name in names if name != job.only)
+    for name in (*job.withhold, *([job.only] if job.only is not None else [])):
         if name not in names:
             raise unknown_name(f"template of {operator.name}", name, names)
     if {*names} == {*withheld}:

@@ -154,7 +154,7 @@ def _stage(whole: JobContext, found: list[Winners]) -> Staged:
     job, target = whole.job, whole.target
     model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
     facts = {
-        "tuner": job.tuner,
+        "tuner": "none" if job.no_search else job.tuner,
         "author": rounds.original(job, whole.work),
         "seed": job.seed,
         "unit": target.unit,
@@ -166,7 +166,7 @@ def _stage(whole: JobContext, found: list[Winners]) -> Staged:
     shapes = (
         f"{len(job.shapes)} shapes of {job.suite}" if job.suite in whole.operator.suites else "the shapes asked for"
     )
-    measured = f"Grown on {target.unit} of {shapes} on {target.platform.name}"
+    measured = "" if job.no_search else f"Grown on {target.unit} of {shapes} on {target.platform.name}"
     part = OperatorPart(whole.operator, found, facts, measured, whole.texts)
     made = product(target.platform, [part], jobs=job.jobs)
     return publish.stage(made, job.out)

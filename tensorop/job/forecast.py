@@ -84,7 +84,7 @@ def forecast(
     micro, blocking = rates["micro"], rates["blocking"] * trial
     own = {one.name: one.share for one in passes if one.own_budget and one.wanted(target)}
     shares = {one.name: one.share for one in passes if one.plan and not one.own_budget}
-    if job.budget_s is None:
+    if job.budget_s is None or job.no_search:
         seconds[SEARCH] = (job.trials or 0) * (micro + blocking) / 2
         limits = {name: (0.0, seconds[SEARCH] * share / sum(shares.values())) for name, share in shares.items()}
     else:
@@ -103,6 +103,8 @@ def forecast(
         later = max(0.0, left - micro_and_blocking) / others if others else 0.0
         limits = {name: (each * s, least[name]) if name in least else (later * s, 0.0) for name, s in shares.items()}
         limits |= {name: (job.budget_s * share, 0.0) for name, share in own.items()}
+    if job.no_search:
+        del seconds[SEARCH]
     planned = {one.name for one in passes if one.plan}
     stages = {name: (job.dtypes if name in planned else ("",), *limit) for name, limit in limits.items()}
     phases = {one.name: SEARCH if one.own_budget else LIBRARY for one in passes if one.measure}

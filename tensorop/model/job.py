@@ -65,6 +65,14 @@ class Job:
         None, "Limit the search to N trials instead of a time.", "N", example="100", group="Search", least=1,
         most=10**9,
     )
+    no_search: bool = _option(
+        False,
+        "Build a library of known winners without a search; nothing is measured but the final comparison. Where none "
+        "is known, it has each template's first expected kernel. --warm-start names other winners.", group="Search",
+    )
+    only: str | None = _option(
+        None, "Search this template alone, shipped or yours.", "TEMPLATE", example="outer", group="Search",
+    )
     tuner: str = _option(
         "bayes", "Use this search strategy; `tensorop tuners list` describes each.", "NAME", example="random",
         group="Search",

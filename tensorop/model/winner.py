@@ -26,6 +26,9 @@ class WarmStart:
         StartPoint, ...
     ] = ()  # always tried, even beyond the time budget; their kernels go on to whole problems
     hints: tuple[StartPoint, ...] = ()  # other configurations, tried after the prior's points
+    # for a library without a search:
+    choice: DtypeRecord | None = None  # an earlier library's variants and trees
+    journal: str | None = None  # path of a journal that has no library, whose measurements choose
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,11 @@ def _node(record: NodeRecord, count: int) -> Leaf | Split:
     return Split(
         str(record["feature"]), int(record["threshold"]), _node(record["low"], count), _node(record["high"], count)
     )
+
+
+def asked(node: Leaf | Split) -> set[str]:
+    """The features that a tree asks for."""
+    return set() if isinstance(node, Leaf) else {node.feature} | asked(node.low) | asked(node.high)
 
 
 def by_operator(manifest: Mapping[str, Any]) -> dict[str, OperatorRecord]:

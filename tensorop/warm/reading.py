@@ -1,10 +1,12 @@
-"""Reads what `--warm-start` names: journals, winners files, and folders of them.
+"""Reads what `--warm-start` names: journals, products, winners files, and folders of them.
 
-A winners file has a line for each variant, the best first. Its first line says where they come from and how many
-follow. The shipped ones, and those of plug-in folders, are `platforms/winners/*.jsonl`.
+A winners file has a line for each variant, the best first. Its first line says where they come from and how many lines
+follow. For a dtype it may have the choice of a library: its variants, and its trees as in a manifest. The shipped ones,
+and those of plug-in folders, are `platforms/winners/*.jsonl`.
 
     {"schema": 1, "event": "winners", "platform", "tensorop", "date", "made", "lines"}
     {"schema": 1, "event": "winner", "operator", "dtype", "template", "point": {...}}
+    {"schema": 1, "event": "choice", "operator", "dtype", "variants": [{"template", "point"}], "tree": {...}, "regret"}
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 
 from tensorop import paths
 from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.job import Job
+from tensorop.model.point import Point
 from tensorop.model.trial import Stage
-from tensorop.model.winner import StartPoint
+from tensorop.model.winner import DtypeRecord, StartPoint, by_operator, trees_of
 from tensorop.specs import files, jsontext
 from tensorop.store import journal
 from tensorop.store.history import History
@@ -30,8 +34,9 @@ from tensorop.trial import selection
 AUTO, NONE = "auto", "none"  # words of `--warm-start`; any other value is a path
 SCHEMA = 1
 FOLDER = "winners"
+MANIFEST = Path("share") / "tensorop" / "manifest.json"
 MOST = 4096  # lines of a file
-_HEAD = ("platform", "tensorop", "date", "made")
+HEAD = ("platform", "tensorop", "date", "made")
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,9 @@ class WarmSource:
     name: str  # its name for the user
     platform: str
     known: Mapping[tuple[str, str], Sequence[StartPoint]]  # (operator, dtype) -> variants, the best first
+    choices: Mapping[tuple[str, str], DtypeRecord] = field(default_factory=dict)  # those of libraries
     remark: str = ""  # a warning about the file
+    is_run: bool = False  # a journal
 
 
 def read(job: Job) -> tuple[list[WarmSource], list[str]]:
@@ -53,14 +60,15 @@ def read(job: Job) -> tuple[list[WarmSource], list[str]]:
     found, remarks = [], []
     for path in _files(job):
         try:
-            source = _journal(path) if _is_journal(path) else read_winners(path)
+            source = read_product(path) if path.name == MANIFEST.name else None
+            source = source or (_journal(path) if _is_journal(path) else read_winners(path))
         except TensoropError as error:
             remarks.append(f"a warm-start file is skipped: {error.message}")
             continue
         found.append(source)
         remarks += [source.remark] if source.remark else []
     if not found and not remarks and job.warm_start not in (AUTO, NONE):
-        remarks.append(f"--warm-start {job.warm_start} has no effect: the folder contains no journal (*.jsonl)")
+        remarks.append(f"--warm-start {job.warm_start} has no effect: the folder has no journal (*.jsonl) or product")
     return found, remarks
 
 
@@ -95,9 +103,9 @@ def _files(job: Job) -> Iterator[Path]:
                 f"--warm-start {path}: {what}",
                 hint="use auto, none, a journal, a file of configurations or a product's folder",
             )
-        inside = journal.journal_path(path)
-        if path.is_file() or inside.is_file():
-            yield inside if inside.is_file() else path
+        inside = next((one for one in (journal.journal_path(path), path / MANIFEST) if one.is_file()), None)
+        if path.is_file() or inside is not None:
+            yield inside or path
         else:
             yield from sorted({*path.glob("*.jsonl"), *path.glob(str(journal.journal_path(Path("*"))))})
 
@@ -113,11 +121,50 @@ def _is_journal(path: Path) -> bool:
 
 def _journal(path: Path) -> WarmSource:
     history = journal.load(path)
-    facts = history.facts
+    facts, product = history.facts, path.with_name(MANIFEST.name)
+    choices = read_product(product).choices if product.is_file() else {}
     try:
-        return WarmSource(path, f"{facts['platform']}'s journal", str(facts["platform"]), of_history(history))
+        platform = str(facts["platform"])
+        return WarmSource(path, f"{platform}'s journal", platform, of_history(history), choices, is_run=True)
     except (KeyError, TypeError) as error:
         raise JobError(f"{path}, line 1: the facts of the run lack {error}") from None
+
+
+def read_product(path: Path) -> WarmSource:
+    """Reads a product's manifest: its variants, and the choice among them. Raises UsageError for a damaged one."""
+    try:
+        manifest = jsontext.loads(files.read(path, files.JSON))
+        name = str(manifest["platform"]["name"])
+        choices = {
+            (operator, dtype): choice_of(record)
+            for operator, of in by_operator(manifest).items()
+            for dtype, record in of["dtypes"].items()
+            if "tree" in record or "by_vlen" in record  # a GPU's library has none
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(f"{path} is no manifest of a product: {type(error).__name__} {error}") from None
+    known = {
+        of: [StartPoint(one["template"], Point.of(one["point"])) for one in choice["variants"]]
+        for of, choice in choices.items()
+    }
+    return WarmSource(path, f"{name}'s product", name, known, choices)
+
+
+def choice_of(record: Mapping[str, Any]) -> DtypeRecord:
+    """The part of a dtype's record that chooses. Raises KeyError, TypeError or ValueError for an invalid one."""
+    variants: list[Any] = []
+    for one in record["variants"]:
+        variants.append({"template": str(one["template"]), "point": dict(point_of(one["point"]))})
+        if "specialisations" in one:
+            variants[-1]["specialisations"] = [int(vlen) for vlen in one["specialisations"]]
+    found: dict[str, Any] = {"variants": variants}
+    found |= {name: record[name] for name in ("tree", "regret", "by_vlen") if name in record}
+    if "direct" in record:
+        found["direct"] = {name: int(record["direct"][name]) for name in ("variant", "most_flops")}
+    choice = cast(DtypeRecord, found)
+    if not all(isinstance(tree.regret, float | int | None) for tree in trees_of(choice)):
+        raise ValueError("the key 'regret' must be a number or null")
+    return choice
 
 
 def read_winners(path: Path) -> WarmSource:
@@ -129,22 +176,26 @@ def read_winners(path: Path) -> WarmSource:
     if len(lines) > MOST:
         raise UsageError(f"{path} has {len(lines)} lines; a file of configurations has at most {MOST}")
     known: dict[tuple[str, str], list[StartPoint]] = {}
+    choices: dict[tuple[str, str], DtypeRecord] = {}
     head: dict[str, Any] = {}
     for number, line in enumerate(lines[:-1], 1):  # a line without its newline was cut off
         if not line.strip():
             continue
         try:
             record = jsontext.loads(line)
-            if record["event"] != ("winner" if head else "winners"):
+            if record["event"] not in (("winner", "choice") if head else ("winners",)):
                 raise ValueError(f"the event {record['event']!r:.40}")
             if not jsontext.is_schema(record["schema"], SCHEMA):
                 raise ValueError(f"schema {record['schema']!r:.40}; this version reads {SCHEMA}")
             if not head:
-                head = {name: str(record[name]) for name in _HEAD} | {"lines": int(record["lines"])}
+                head = {name: str(record[name]) for name in HEAD} | {"lines": int(record["lines"])}
                 continue
-            of = known.setdefault((str(record["operator"]), str(record["dtype"])), [])
-            of.append(StartPoint(str(record["template"]), point_of(record["point"])))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            of = str(record["operator"]), str(record["dtype"])
+            if record["event"] == "choice":
+                choices[of] = choice_of(record)
+            else:
+                known.setdefault(of, []).append(StartPoint(str(record["template"]), point_of(record["point"])))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             expected = "a journal, or a file of configurations (docs/how-to/tune-my-shapes.md)"
             raise UsageError(f"{path}, line {number}: {type(error).__name__} {error}; expected {expected}") from None
     if not head:
@@ -152,17 +203,24 @@ def read_winners(path: Path) -> WarmSource:
             f"{path}: it has no complete line; expected a journal, or a file of configurations "
             "(docs/how-to/tune-my-shapes.md)"
         )
-    there = sum(map(len, known.values()))
-    cut = (
-        f"{path} is cut off: {there} of its {head['lines']} configurations were read" if there != head["lines"] else ""
-    )
-    return WarmSource(path, f"the winners of {head['platform']} of {head['date']}", head["platform"], known, cut)
+    there = sum(map(len, known.values())) + len(choices)
+    cut = f"{path} is cut off: {there} of its {head['lines']} lines were read" if there != head["lines"] else ""
+    name = f"the winners of {head['platform']} of {head['date']}"
+    return WarmSource(path, name, head["platform"], known, choices, cut)
 
 
-def winner_lines(head: Mapping[str, str], known: Mapping[tuple[str, str], Sequence[StartPoint]]) -> Iterator[str]:
+def winner_lines(
+    head: Mapping[str, str],
+    known: Mapping[tuple[str, str], Sequence[StartPoint]],
+    choices: Mapping[tuple[str, str], DtypeRecord] = MappingProxyType({}),
+) -> Iterator[str]:
     """The lines of a winners file."""
-    yield json.dumps({"schema": SCHEMA, "event": "winners", **head, "lines": sum(map(len, known.values()))})
+    lines = sum(map(len, known.values())) + len(choices)
+    yield json.dumps({"schema": SCHEMA, "event": "winners", **head, "lines": lines})
     for (operator, dtype), of in known.items():
         for one in of:
             record = {"operator": operator, "dtype": dtype, "template": one.template, "point": dict(one.point)}
             yield json.dumps({"schema": SCHEMA, "event": "winner", **record})
+    for (operator, dtype), choice in choices.items():
+        record = {"schema": SCHEMA, "event": "choice", "operator": operator, "dtype": dtype, **choice}
+        yield json.dumps(record, separators=(",", ":"))

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorop.errors import JobError, TensoropError
+from tensorop.author import offline
+from tensorop.errors import JobError, SpecError, TensoropError
+from tensorop.model.expression import parse
 from tensorop.model.job import Job
-from tensorop.model.kernel import Kernel, KernelTemplate
+from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.winner import StartPoint, WarmStart
+from tensorop.model.winner import DtypeRecord, StartPoint, WarmStart, asked, trees_of
 from tensorop.render import instantiate
 from tensorop.space import Space, seeds
 from tensorop.specs import platforms
@@ -34,7 +36,8 @@ def nearest(
     These are the sources of this operator, dtype and platform; else of its nearest ancestor; else of the most similar
     platform with the same primitives. Files that the user names are all used.
     """
-    whole = [s for s in sources if any(is_whole(k, operator) for k in s.known.get((operator.name, dtype), ()))]
+    of = operator.name, dtype
+    whole = [s for s in sources if of in s.choices or any(is_whole(known, operator) for known in s.known.get(of, ()))]
     if job.warm_start not in (AUTO, NONE):
         return whole
     level = next((name for name in platform.lineage if any(s.platform == name for s in whole)), None)
@@ -47,7 +50,7 @@ def nearest(
 def surely(sources: Sequence[WarmSource], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
     """Number of variants that a dtype's search tries even without time."""
     near = nearest(sources, job, operator, platform, dtype)
-    return min(MOST, sum(len(source.known[operator.name, dtype]) for source in near))
+    return min(MOST, sum(len(source.known.get((operator.name, dtype), ())) for source in near))
 
 
 def begin(
@@ -72,19 +75,23 @@ def begin(
             legal = [found for known in of if (found := fit.of(known, foreign, own)) is not None]
             first = [known for known in legal if own and is_whole(known, operator)][: MOST - len(sure)]
             sure |= dict.fromkeys(first)
-            if first:
+            if first and not job.no_search:
                 scaled = len(set(first) - set(of))
                 more = f", {scaled} of them scaled to this platform" if scaled else ""
                 used.append(f"{dtype}: the search starts with {len(first)} configurations of {source.name}{more}")
             hints |= dict.fromkeys(known for known in legal if known not in sure)
             if legal:
                 unused.pop(source.path, None)
-        if hints and not sure:
+        choice = next((given for source in near if (given := fit.choice(source)) is not None), None)
+        runs = [str(source.path) for source in near if source.is_run and source.platform == platform.name]
+        if job.no_search:
+            used.append(f"{dtype}: {_without_search(near, operator, platform, choice, runs, len(sure))}")
+        elif hints and not sure:
             used.append(
                 f"{dtype}: no tuned configuration is known for this platform; the search uses {len(hints)} of other "
                 "platforms, dtypes and operators as hints"
             )
-        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints))
+        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints), choice, None if choice or not runs else runs[0])
     named = unused.values() if job.warm_start != AUTO else ()
     return (
         by_dtype,
@@ -99,21 +106,50 @@ def to_json(by_dtype: Mapping[str, WarmStart]) -> dict[str, object]:
     def plain(of: Iterable[StartPoint]) -> list[object]:
         return [[known.template, dict(known.point)] for known in of]
 
-    return {dtype: {name: plain(of) for name, of in vars(one).items()} for dtype, one in by_dtype.items()}
+    return {dtype: {**vars(one), "sure": plain(one.sure), "hints": plain(one.hints)} for dtype, one in by_dtype.items()}
+
+
+def of_json(record: Mapping[str, Any]) -> dict[str, WarmStart]:
+    """The starting points of a record of `to_json`. Raises KeyError, TypeError, ValueError or AttributeError."""
+
+    def known(of: Iterable[Any]) -> tuple[StartPoint, ...]:
+        return tuple(StartPoint(str(template), point_of(point)) for template, point in of)
+
+    return {
+        dtype: WarmStart(known(one["sure"]), known(one["hints"]), one.get("choice"), one.get("journal"))
+        for dtype, one in record.items()
+    }
 
 
 def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
     """The starting points of a resumed run; None for a new run. Raises JobError for a damaged note."""
     noted = [data for name, data in history.notes if name == NOTE]
-
-    def known(of: Iterable[Any]) -> tuple[StartPoint, ...]:
-        return tuple(StartPoint(str(template), point_of(point)) for template, point in of)
-
     try:
-        by_dtype = noted[-1]["begins"].items() if noted else None
-        return by_dtype and {dtype: WarmStart(known(one["sure"]), known(one["hints"])) for dtype, one in by_dtype}
+        return of_json(noted[-1]["begins"]) if noted else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise JobError(f"{path}: its note '{NOTE}' is invalid: {error}", hint=journal.START_OVER) from error
+
+
+def _without_search(
+    near: Sequence[WarmSource],
+    operator: Operator,
+    platform: Platform,
+    choice: DtypeRecord | None,
+    runs: Sequence[str],
+    sure: int,
+) -> str:
+    """A line about the variants of a library without a search."""
+    names = " and of ".join(source.name for source in near)
+    if choice is not None:
+        return f"the library has {len(choice['variants'])} variants of {names}, and their choice"
+    if runs:
+        return f"the library has the best variants of {runs[0]}, and its measurements choose"
+    if sure:
+        return f"the library has up to {sure} configurations of {names}; expected costs choose among them"
+    return (
+        f"no tuned configuration of {operator.name} is known for {platform.name}; the library has the first expected "
+        "kernel of each template with the default blocking, and a search makes it faster"
+    )
 
 
 def _operators(operator: Operator) -> list[str]:
@@ -162,6 +198,23 @@ def _unused(source: WarmSource, job: Job, operator: Operator, platform: Platform
     return f"no configuration of {operator.name} in {source.path} is legal on {platform.name}"
 
 
+def variant_of(
+    operator: Operator, platform: Platform, dtype: str, templates: Mapping[str, KernelTemplate], known: StartPoint
+) -> Variant | None:
+    """The variant of a starting point; None if its template is missing or its values are not legal here."""
+    if (template := templates.get(known.template)) is None:
+        return None
+    try:
+        found = seeds.named([known], template, instantiate.micro_space(platform, template, dtype))
+        if not found or template.name == offline.DIRECT:
+            return Variant(Kernel(template, dtype, found[0])) if found else None
+        kernel = Kernel(template, dtype, found[0])
+        blocks = seeds.blockings([known], kernel, instantiate.blocking_space(operator, platform, kernel))
+    except TensoropError:  # no point is legal
+        return None
+    return Variant(kernel, blocks[0]) if blocks else None
+
+
 def is_whole(known: StartPoint, operator: Operator) -> bool:
     """Whether the winner has a complete blocking, or needs none."""
     return any(name in known.point for name in operator.blocking.values)
@@ -196,6 +249,27 @@ class _Fit:
         except TensoropError:  # no blocking fits the tile
             return None
         return StartPoint(template.name, Point.of({**point, **blocks}))
+
+    def choice(self, source: WarmSource) -> DtypeRecord | None:
+        """The choice of a source for this platform or an ancestor, if its variants and trees are legal here."""
+        found = source.choices.get((self._operator.name, self._dtype))
+        if found is None or source.platform not in self._platform.lineage:
+            return None
+        points = [StartPoint(one["template"], Point.of(one["point"])) for one in found["variants"]]
+        here = self._operator, self._platform, self._dtype, self._templates
+        names = ["" if (made := variant_of(*here, point)) is None else made.template.name for point in points]
+        features = {feature for tree in trees_of(found) for feature in asked(tree.root)}
+        direct = offline.DIRECT in names[:-1] or names == [offline.DIRECT]
+        return None if "" in names or direct or not all(map(self._may_ask, features)) else found
+
+    def _may_ask(self, feature: str) -> bool:
+        """Whether a tree may ask for a feature; a division by zero would end a program that calls the library."""
+        if feature in self._operator.features:
+            return True
+        try:
+            return not {"/", "%"} & {*feature} and bool(parse(feature, dict.fromkeys(self._operator.seen, int)))
+        except SpecError:
+            return False
 
     def _space(self, template: str) -> Space | None:
         if template in self._templates and template not in self._spaces:

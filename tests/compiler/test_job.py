@@ -93,6 +93,29 @@ def test_the_same_command_again_tries_nothing_anew(made: Made) -> None:
     assert "library: " in ended.stdout
 
 
+def test_without_a_search_it_has_the_variants_and_the_choice_of_another_product(made: Made, tmp_path: Path) -> None:
+    words = (*SMALL, "--no-search", "--warm-start", made.folder, "--out", tmp_path / "again", "--format", "json")
+    ended = tensorop(*words, cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert ended.json()["bench"]
+    assert not events(tmp_path / "again", "started")
+    manifests = [
+        json.loads((at / "share/tensorop/manifest.json").read_text()) for at in (made.folder, tmp_path / "again")
+    ]
+    first, again = (manifest["operators"]["gemm"]["dtypes"] for manifest in manifests)
+    assert again == first
+    assert (tmp_path / "again/share/tensorop/report.html").is_file()
+
+
+def test_without_a_search_and_known_winners_it_has_first_expected_kernels(tmp_path: Path) -> None:
+    ended = tensorop(*SMALL, "--no-search", "--out", tmp_path / "out", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert "no tuned configuration of gemm is known for generic" in ended.stdout
+    assert "calls passed" in ended.stdout
+    a, b = np.ones((5, 7), np.float32), np.full((7, 3), 2, np.float32)
+    assert np.array_equal(package.load(tmp_path / "out").gemm(a, b), np.full((5, 3), 14, np.float32))
+
+
 def test_other_settings_do_not_mix_with_a_run(made: Made) -> None:
     folder = made.folder
     words = ["7" if word == "1" else word for word in SMALL]

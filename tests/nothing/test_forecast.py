@@ -42,6 +42,7 @@ def test_every_part_is_in_the_first_line(platform: str) -> None:
     for part in ("set-up", "search", "verification", "comparison"):
         assert part in said
     assert platform == "rvv" or "2.0 min search" in said
+    assert "search" not in str(plan(platform, no_search=True))
 
 
 def test_more_work_takes_longer() -> None:
