@@ -105,6 +105,7 @@ def forecast(
         limits |= {name: (job.budget_s * share, 0.0) for name, share in own.items()}
     if job.no_search:
         del seconds[SEARCH]
+        limits = {}
     planned = {one.name for one in passes if one.plan}
     stages = {name: (job.dtypes if name in planned else ("",), *limit) for name, limit in limits.items()}
     phases = {one.name: SEARCH if one.own_budget else LIBRARY for one in passes if one.measure}

@@ -222,5 +222,5 @@ def winner_lines(
             record = {"operator": operator, "dtype": dtype, "template": one.template, "point": dict(one.point)}
             yield json.dumps({"schema": SCHEMA, "event": "winner", **record})
     for (operator, dtype), choice in choices.items():
-        record = {"schema": SCHEMA, "event": "choice", "operator": operator, "dtype": dtype, **choice}
-        yield json.dumps(record, separators=(",", ":"))
+        of_choice: dict[str, object] = {"schema": SCHEMA, "event": "choice", "operator": operator, "dtype": dtype}
+        yield json.dumps({**of_choice, **choice}, separators=(",", ":"))
