@@ -139,8 +139,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
         An array with contiguous rows or columns is used in place, with any leading dimension. Other arrays are copied.
 
         Raises TypeError for a wrong dtype, and for alpha, beta or a transpose of a wrong type. Raises ValueError for
-        shapes that do not fit, for an alpha or beta that must be an integer or is too large for the type of `c`, and
-        for a `c` that is read-only or overlaps `a`, `b` or itself.
+        shapes that do not fit, and for a `c` that is read-only or overlaps `a`, `b` or itself. Raises ValueError too
+        for an alpha or beta that must be an integer, or that is too large for the type of `c`.
         """
         if alpha is not one or beta is not zero:
             alpha = alpha if type(alpha) is float else real("alpha", alpha, error=TypeError)
