@@ -594,6 +594,7 @@ class Least:
     geomean: float
     lowest: float
     shape: str
+    where: str  # how and on what it was measured
     alone: Mapping[str, str]  # as in Line
 
 
@@ -608,18 +609,26 @@ def least(found: Sequence[Measured]) -> Iterator[Least]:
             shape, lowest = min(ratios.items(), key=lambda one: one[1])
             title = f"{chosen[0].platform}{f', VLEN {vlen}' if vlen else ''}"
             older = {shape: mark for line in chosen if line.vlen == vlen for shape, mark in line.alone.items()}
-            yield Least(name, title, chosen[0].how, geomean(ratios.values()), lowest, shape, older)
+            mean, place = geomean(ratios.values()), where(chosen[0].record)
+            yield Least(name, title, chosen[0].how, mean, lowest, shape, place, older)
+
+
+def where(record: Measured) -> str:
+    """A text such as `measured: clock of AMD EPYC, 1 thread`."""
+    if not isinstance(record.data, Bench) or record.data.model:
+        return "simulated: modelled cycles, 1 thread"
+    cpu, threads = record.data.machine.get("cpu", record.about.machine.cpu), record.data.threads
+    return f"measured: clock of {cpu}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def results_block(found: Sequence[Measured]) -> str:
     """README's rows."""
-    units = {"simulated": "simulated: modelled cycles", "measured": "measured: clock"}
     rows = [
         [
             f"[{one.title}](docs/results/{one.page}.md)",
             f"**{one.geomean:.2f}**",
             f"{one.lowest:.2f} ({one.shape})",
-            "; ".join([units[one.how], *map(" ".join, one.alone.items())]),
+            "; ".join([one.where, *map(" ".join, one.alone.items())]),
         ]
         for one in least(found)
     ]

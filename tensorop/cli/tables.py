@@ -25,6 +25,7 @@ from tensorop.report.threads import mean_gains
 
 _WIDEST = 160
 _COUNTED = "modelled cycles x instructions^0.1, by which the search compares variants"  # see `target.objective`
+_SCREEN = 20  # rows that a screen shows with the head of a table and what follows it
 _WIDE_INTERVAL = 1.5  # upper / lower quartile of paired rounds; above it a ratio is unsteady
 
 
@@ -114,6 +115,8 @@ def bench_table(bench: Bench) -> Table:
             cells += _ratio(at.ratios.get(name), at.called.get(name, ""), row.noisy)
         rows.add_row(*cells)
     rows.add_section()
+    if len(bench.rows) > _SCREEN:  # the head of the table has left the screen
+        rows.add_row(*(Text(str(column.header), "bold") for column in rows.columns))
     for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
         head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + ([Text("")] if peaks else [])
         rows.add_row(*head, *(cell for name, vlen in columns for cell in _mean(bench, name, vlen, dtype)))

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from tensorop.author import offline
+from benchmarks.render import marked
+from tensorop.author import offline, parse
 from tensorop.model.point import Point
 from tensorop.render import render
 from tensorop.specs import platforms
 from tests.support.operators import gemm
 from tests.support.templates import candidate
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "gemm"
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "how-to" / "write-a-kernel-template.md"
 OUTER = {"mr_vectors": 1, "nr": 2, "ku": 2, "ahead": 1, "late": 0, "lead": 2, "fetch": 6, "c_ahead": 0}
 OUTER |= {"pack_a": 1, "pack_b": 1}
 DOT = {"mr_vectors": 2, "nr": 1, "ku": 2, "ahead": 0, "late": 0, "lead": 0, "fetch": 4}
@@ -64,6 +67,23 @@ def test_the_source_is_the_golden_one(
     assert text == path.read_text(), (
         f"{path.name} changed; if that is meant: pytest {Path(__file__).name} --update-golden"
     )
+
+
+def test_the_readme_shows_a_template_and_its_c(request: pytest.FixtureRequest) -> None:
+    """The loop of the template in docs/how-to/write-a-kernel-template.md, and that of its kernel for whole tiles."""
+    loop = re.compile(r"^    for \(size_t p.*?^    }\n", re.MULTILINE | re.DOTALL)
+    text = re.search(r"```jinja\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
+    template = parse.parse(text, operator="gemm", name="plain", author="plugin")
+    made = candidate(platforms.load("rvv"), template, Point.of(mr_vectors=1, nr=2, lmul=1, pack_a=1, pack_b=1), "f32")
+    whole_tile = render.formatted(made.files[0][1]).partition("_tile_1x2(")[2]
+    blocks = {
+        "template": f"```jinja\n{loop.search(text)[0]}```",
+        "kernel": f"```c\n{loop.search(whole_tile)[0]}```",
+    }
+    shown = README.read_text()
+    if request.config.getoption("--update-golden"):
+        README.write_text(marked(shown, blocks, README.name))
+    assert marked(README.read_text(), blocks, README.name) == README.read_text()
 
 
 def kernel_alone(source: str) -> str:
