@@ -126,7 +126,7 @@ def test_a_record_without_the_baselines_other_function_is_marked_until_it_is_mea
     assert "| 1x64x64 | 2 | 4.00 (3.00 to 5.00) against gemm |\n| 64x64x64 | 2 | 4.00 (3.00 to 5.00) |" in made[page]
     assert "- against gemm: the baseline's gemv is not measured there yet, and may be faster" in made[page]
     assert "| 2 (1 against gemm) |" in made[index]
-    assert "| measured: clock; 1x64x64 against gemm |" in made[Path("README.md")]
+    assert ", 1 thread; 1x64x64 against gemm |" in made[Path("README.md")]
     record(tmp_path, "gemm-avx512-quick", {**about, "data": vectors({"openblas": "gemv"}).to_json()})
     made = render.render(tmp_path).pages
     assert not any("against gemm" in text for text in made.values())
