@@ -70,6 +70,8 @@ class Backend(Target):
         "batch": "a cost model ranks all configurations, so there is no search",
         "budget": "a cost model ranks all configurations, so there is no search; --trials limits the kernels to build",
         "fresh": "a GPU job always starts again",
+        "no_search": "a cost model ranks all configurations, so there is no search",
+        "only": "a cost model ranks all configurations, so there is no search",
         "seed": "a cost model ranks all configurations, so nothing is random",
         "threads": "a GPU library is called from one CPU thread",
         "tuner": "a cost model ranks all configurations, so there is no search",

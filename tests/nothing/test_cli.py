@@ -158,8 +158,12 @@ def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
     [
         *(f"--platform cuda-sm90 {given}" for given in (
             "--budget 5m", "--tuner random", "--tuner bayes", "--batch 4", "--seed 3", "--threads 4", "--fresh",
-            "--unsafe", "--warm-start none", "--author-timeout 5m",
+            "--unsafe", "--warm-start none", "--author-timeout 5m", "--no-search", "--only outer",
         )),
+        *(f"--no-search {given}" for given in (
+            "--trials 4", "--budget 1m", "--tuner random", "--tuner bayes", "--author llm", "--only outer", "--batch 4",
+        )),
+        "--runner null --author replay --only outer",
         "--platform rvv --threads 4", "--platform neon --threads 2",
         "--runner null --threads 4", "--runner null --unsafe", "--author replay --runner null --unsafe",
         "--unsafe", "--author-timeout 5m", "--author replay --author-timeout 5m",

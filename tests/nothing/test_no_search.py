@@ -192,22 +192,6 @@ def test_a_job_without_a_search_has_no_trial_and_may_be_searched_later(tmp_path:
         run(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("options", "refused"),
-    [
-        (("--trials", "4"), "--trials has no effect with --no-search"),
-        (("--budget", "1m"), "--budget has no effect with --no-search"),
-        (("--tuner", "random"), "--tuner has no effect with --no-search"),
-        (("--author", "llm"), "--author has no effect with --no-search"),
-        (("--only", "outer"), "--only has no effect with --no-search"),
-    ],
-)
-def test_options_of_a_search_are_refused(tmp_path: Path, options: tuple[str, ...], refused: str) -> None:
-    ended = tensorop("gemm", "--no-search", "--runner", "null", *options, "--out", "out", cwd=tmp_path)
-    assert (ended.status, refused in ended.stderr) == (2, True)
-    assert not list(tmp_path.iterdir())
-
-
 def test_one_template_alone(tmp_path: Path) -> None:
     words = ("gemm", "--runner", "null", "--platform", "avx2", "--dtype", "f32", "--shapes", "24x24x24")
     ended = tensorop(*words, "--trials", "8", "--only", "stream", "--out", "out", cwd=tmp_path)
