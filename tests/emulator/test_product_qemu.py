@@ -296,6 +296,9 @@ def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
     assert "100% tests passed, 0 tests failed out of 2" in done.stdout
     command, cache = done.stdout.splitlines()[0], (tmp_path / "build/riscv64/CMakeCache.txt").read_text()
     assert f"CMAKE_CROSSCOMPILING_EMULATOR:STRING={command}\n" in cache
+    plain = docs.run(docs.blocks("docs/how-to/use-the-library.md")[4], prefix, tmp_path)
+    assert plain.returncode == 0, plain.stdout + plain.stderr
+    assert "max error" in plain.stdout
 
 
 @pytest.mark.parametrize("platform", [extended("rvv"), "neon"])
