@@ -115,7 +115,7 @@ def test_sources_build_alone(prefix: Path, tmp_path: Path) -> None:
         pytest.skip("cc or cmake is not installed")
     build = tmp_path / "build"
     for words in (
-        ("-S", prefix / "share/tensorop/src", "-B", build),
+        ("-S", prefix / "share/tensorop/src", "-B", build, "-DCMAKE_INSTALL_LIBDIR=lib"),
         ("--build", build, "-j2"),
         ("--install", build, "--prefix", tmp_path / "out"),
     ):
