@@ -359,6 +359,8 @@ def test_a_key_that_is_none_is_a_usage_error_without_it(key: str) -> None:
         '{"schema": 1, "digest": [], "reply": {"text": ""}}',
         '{"schema": 1, "digest": "x", "reply": {"text": 3}}',
         '{"schema": 1, "digest": "x", "reply": {"text": "", "seconds": "x"}}',
+        '{"schema": true, "digest": "x", "reply": null}',
+        '{"schema": 0, "digest": "x", "reply": null}',
     ],
 )
 def test_a_recording_that_is_none_names_its_file(text: str, tmp_path: Path) -> None:

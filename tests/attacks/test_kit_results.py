@@ -150,6 +150,7 @@ FORGED: dict[str, tuple[Change, str]] = {
     "a message that is a list": (lambda t: t[1].update(message=[1]), "line 2: key 'message'"),
     "nothing but a head": (lambda t: t.__delitem__(slice(1, None)), "damaged|cut off"),
     "another schema": (lambda t: t[0].update(schema=[1]), r"has schema \[1\], expected 1"),
+    "a schema that equals one": (lambda t: t[0].update(schema=True), "has schema True, expected 1"),
     "another machine that is none": (lambda t: t.insert(2, {"again": 1, "machine": 3}), "line 3, machine"),
 }
 
