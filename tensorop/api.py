@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import operator
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
@@ -27,9 +29,13 @@ from tensorop.toolchain import needs
 
 
 class Loaded:
-    """One operator's loaded library, for its binding: cffi's `ffi` and `lib`, the library's dtypes and its file."""
+    """One operator's loaded library, for its binding: cffi's `ffi` and `lib`, the library's dtypes and its file.
 
-    def __init__(self, card: Card, library: Path, binding: Binding) -> None:
+    again: what pickles an object that belongs to the library, by the name of the call that makes it
+    """
+
+    def __init__(self, card: Card, library: Path, binding: Binding, again: _Again) -> None:
+        self.again = again
         self.dtypes: tuple[str, ...] = tuple(sorted(card["dtypes"]))
         self.file = library
         loadable.require_whole(library)
@@ -55,10 +61,15 @@ class Library:
 
     `help(library.gemm)` prints its parameters. You may call a library from several threads; it releases the
     interpreter lock during a call.
+
+    A pickled library, as for a worker process or in a torch module, is the path of its product, which is loaded again.
+    Its functions cannot be pickled: pass the library.
     """
 
-    def __init__(self, folder: Path, operators: Mapping[str, Loaded], bindings: Mapping[str, Binding]) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, operators: Mapping[str, Loaded], bindings: Mapping[str, Binding], again: _Again
+    ) -> None:
+        self.folder, self._again = folder, again
         self.operators = dict(operators)
         self.dtypes: tuple[str, ...] = tuple(sorted({dtype for one in operators.values() for dtype in one.dtypes}))
         for name, loaded in operators.items():
@@ -66,6 +77,9 @@ class Library:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         raise AttributeError(f"this library computes {', '.join(self.__dict__['operators'])}, there is no '{name}'")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._again("")
 
     def __repr__(self) -> str:
         return f"<tensorop.Library {', '.join(self.operators)} {', '.join(self.dtypes)} at {self.folder}>"
@@ -88,6 +102,7 @@ class Library:
         return cards if len(cards) > 1 else next(iter(self.operators.values())).card
 
 
+_Again = Callable[[str], tuple[Any, ...]]
 _OF_HOSTS = """
 void tensorop_set_num_threads(int threads);
 int tensorop_get_num_threads(void);
@@ -140,7 +155,26 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
         for doubt in doubts[file]:
             message = f"{file} {doubt}; its code runs in this process, confined by nothing"
             warnings.warn(printable(message), stacklevel=2)
-    return Library(where, {name: Loaded(card, file, bindings[name]) for name, (card, file) in cards.items()}, bindings)
+
+    def again(name: str) -> tuple[Any, ...]:
+        return reopened, (path, at, name)
+
+    found = {name: Loaded(card, file, bindings[name], again) for name, (card, file) in cards.items()}
+    return Library(where, found, bindings, again)
+
+
+def reopened(path: Path, plugins: Sequence[Path], name: str) -> Any:
+    """What was pickled: the library, or what a call of this name makes, such as `OPERATOR.torch`.
+
+    Raises the errors of `load`, with what to do where the product is not there.
+    """
+    if not os.path.lexists(path):
+        raise UsageError(
+            f"a pickled tensorop.Library is the path of its product, and {path} does not exist here",
+            hint="copy the product there, or call tensorop.load in this process with the path that it has here",
+        )
+    library = load(path, plugins)
+    return operator.attrgetter(name)(library)() if name else library
 
 
 _UNVERIFIED = "is not verified: no manifest beside it says so of this file (`tensorop verify` would)"

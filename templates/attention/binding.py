@@ -122,7 +122,7 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
                     sums[..., rows] = -np.inf
         return result if sums is None else (result, sums if offsets is None else sums[0])
 
-    attention.torch = lambda: _torch_op().function(str(library.file), attention, library.dtypes)  # type: ignore[attr-defined]
+    attention.torch = lambda: _torch_op().ScaledDotProductAttention(library, attention)  # type: ignore[attr-defined]
     return attention
 
 

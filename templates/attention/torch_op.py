@@ -90,14 +90,22 @@ def _array(tensor: Tensor) -> Any:
     return (tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy(force=True)
 
 
-def function(library: str, attention: Callable[..., Any], dtypes: tuple[str, ...]) -> Callable[..., Tensor]:
-    """A function that replaces torch.nn.functional.scaled_dot_product_attention.
+class ScaledDotProductAttention:
+    """A function that replaces torch.nn.functional.scaled_dot_product_attention; help(function.__call__) describes it.
 
-    library: path of the loaded library; attention: its function for NumPy arrays; dtypes: those that it holds
+    It can be pickled, also in a module: it is the path of its product then, which is loaded again.
     """
-    _products[library] = _Product(attention, tuple(_DTYPES[one] for one in dtypes))
 
-    def scaled_dot_product_attention(
+    def __init__(self, library: Any, attention: Callable[..., Any]) -> None:
+        """library: as `bind` has it; attention: its function for NumPy arrays"""
+        self._library, self._again = str(library.file), library.again("attention.torch")
+        _products[self._library] = _Product(attention, tuple(_DTYPES[one] for one in library.dtypes))
+
+    def __reduce__(self) -> Any:
+        return self._again
+
+    def __call__(
+        self,
         query: Tensor,
         key: Tensor,
         value: Tensor,
@@ -143,9 +151,8 @@ def function(library: str, attention: Callable[..., Any], dtypes: tuple[str, ...
         left, right = (whole("window", one) for one in window)
         right = 0 if is_causal else right
         scale = None if scale is None else real("scale", scale, 32)
-        return torch.ops.tensorop.attention(query, key, value, library, left, right, align, scale)
-
-    return scaled_dot_product_attention
+        out: Tensor = torch.ops.tensorop.attention(query, key, value, self._library, left, right, align, scale)
+        return out
 
 
 def _refuse(query: Tensor, key: Tensor, value: Tensor, attn_mask: Any, dropout_p: float, more: dict[str, Any]) -> None:

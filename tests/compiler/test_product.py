@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+import multiprocessing
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -232,6 +235,29 @@ def test_coefficients_that_are_none(prefix: Path) -> None:
                 library.gemm(of, of, np.zeros((3, 3), of.dtype), **{name: value})
     assert np.isinf(library.gemm(single, single, alpha=np.inf)[0, 0])
     assert library.gemm(single, single, alpha=np.finfo(np.float32).max)[0, 0] == np.finfo(np.float32).max
+
+
+def test_a_library_travels_as_the_path_of_its_product(prefix: Path, tmp_path: Path) -> None:
+    """To a process that starts anew, in a copy, and to where its product is not."""
+    a = np.arange(12.0).reshape(3, 4)
+    (tmp_path / "here").symlink_to(prefix)
+    for path, plugins in ((tmp_path / "here", ()), (prefix / "lib/libtensorop_gemm.so", (str(tmp_path),))):
+        library = tensorop.load(path, plugins)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert np.array_equal(pool.apply(_product, (library, a)), a @ a.T)
+        again = copy.deepcopy({"held": library})["held"]
+        assert (again.folder, again.dtypes, repr(again)) == (library.folder, library.dtypes, repr(library))
+        assert np.array_equal(again.gemm(a, a, transpose_b=True), a @ a.T)
+    held = pickle.dumps(tensorop.load(tmp_path / "here"))
+    assert len(held) < 1000
+    (tmp_path / "here").unlink()
+    with pytest.raises(UsageError, match=r"is the path of its product, and .*here does not exist here") as caught:
+        pickle.loads(held)
+    assert "call tensorop.load in this process" in str(caught.value.hint)
+
+
+def _product(library: tensorop.Library, a: np.ndarray) -> np.ndarray:
+    return library.gemm(a, a, transpose_b=True)
 
 
 def test_more_shapes_than_are_kept(prefix: Path) -> None:

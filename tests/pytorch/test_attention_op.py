@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -137,6 +139,35 @@ def test_it_is_compiled_as_one_graph(ours: Any) -> None:
             close(compiled(q, k, v), theirs(q * 2, k, v, is_causal=True) + 1)
 
 
+class Heads(torch.nn.Module):
+    """An attention layer."""
+
+    def __init__(self, attention: Callable[..., Any]) -> None:
+        super().__init__()
+        self.attention, self.qk = attention, torch.nn.Linear(64, 128)
+
+    def forward(self, x: Any) -> Any:
+        q, k = self.qk(x).unflatten(-1, (2, 4, 16)).permute(2, 0, 3, 1, 4)
+        return self.attention(q, k, x.unflatten(-1, (4, 16)).transpose(1, 2), is_causal=True)
+
+
+def test_a_module_that_holds_it_is_saved(ours: Any, made: Path, tmp_path: Path) -> None:
+    """It goes as the path of its product, to another process too."""
+    torch.manual_seed(0)
+    module, x = Heads(ours).eval(), torch.randn(1, 5, 64)
+    module.library = tensorop.load(made)
+    torch.save((module, x), tmp_path / "module.pt")
+    with torch.no_grad():
+        want = module(x)
+        again, given = torch.load(tmp_path / "module.pt", weights_only=False)
+        assert torch.equal(again(given), want)
+        assert torch.equal(copy.deepcopy(module)(x), want)
+    assert again.library.dtypes == module.library.dtypes
+    given = drawn(1, 2, 2, 4, 4, 8)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert torch.equal(pool.apply(ours, given), ours(*given))
+
+
 REFUSED = (
     ({"dropout_p": 0.1}, r"dropout \(dropout_p=0.1\)"),
     ({"attn_mask": torch.ones(4, 4, dtype=torch.bool)}, r"a mask of booleans \(attn_mask"),
@@ -193,6 +224,10 @@ def test_wrong_arguments_are_named(ours: Any) -> None:
         (TypeError, (k, k, v), {"windows": 3}, "unexpected keyword argument 'windows'"),
         (TypeError, (k.double(), k.double(), v.double()), {}, "query is torch.float64"),
         (TypeError, (k, k, v.double()), {}, "value torch.float64"),
+        (ValueError, (k, k, v), {"scale": 1e300}, "scale is 1e+300: it must be at most 3.40282e+38"),
+        (ValueError, (k, k, v), {"scale": True}, "scale is True: it must be a real number"),
+        (ValueError, (k, k, v), {"scale": "2"}, "scale is '2': it must be a real number"),
+        (ValueError, (k, k, v), {"window": (True, 0)}, "window is True: it must be an integer of 64 bits"),
     ):
         with pytest.raises(error, match=re.escape(sentence)):
             ours(*given, **more)
