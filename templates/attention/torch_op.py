@@ -59,6 +59,25 @@ def _(
     return _output(query, key, value, library)
 
 
+@torch.library.impl("tensorop::attention", "AutocastCPU")
+def _(query: Tensor, key: Tensor, value: Tensor, library: str, *others: Any) -> Tensor:
+    """Casts as torch's own attention is cast: floating-point tensors of the processor, but not those of 64 bits."""
+    wanted, product = torch.get_autocast_dtype("cpu"), _products.get(library)
+    given = [
+        one.to(wanted) if one.is_cpu and one.is_floating_point() and one.dtype != torch.float64 else one
+        for one in (query, key, value)
+    ]
+    if product is not None and wanted not in product.dtypes and any(one.dtype == wanted for one in given):
+        held = ", ".join(map(str, product.dtypes))
+        raise TypeError(
+            f"torch.autocast casts query, key and value to {wanted}, and this library holds {held}: make one with "
+            "--dtype, or call it under torch.autocast('cpu', enabled=False)"
+        )
+    with torch.autocast("cpu", enabled=False):
+        out: Tensor = torch.ops.tensorop.attention(*given, library, *others)
+    return out
+
+
 def _output(query: Tensor, key: Tensor, value: Tensor, library: str) -> Tensor:
     """A new tensor for the result: its rows and heads lie in memory as those of `query`."""
     product = _products.get(library)

@@ -140,7 +140,7 @@ def test_it_is_compiled_as_one_graph(ours: Any) -> None:
 
 
 class Heads(torch.nn.Module):
-    """An attention layer."""
+    """An attention layer: q and k come from layers that autocast casts, v in the input's own type."""
 
     def __init__(self, attention: Callable[..., Any]) -> None:
         super().__init__()
@@ -149,6 +149,58 @@ class Heads(torch.nn.Module):
     def forward(self, x: Any) -> Any:
         q, k = self.qk(x).unflatten(-1, (2, 4, 16)).permute(2, 0, 3, 1, 4)
         return self.attention(q, k, x.unflatten(-1, (4, 16)).transpose(1, 2), is_causal=True)
+
+
+@pytest.mark.parametrize("cast", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("run", [lambda f: f, lambda f: torch.compile(f, backend="aot_eager", fullgraph=True)])
+def test_autocast_casts_as_torch_s_own(ours: Any, made: Path, cast: Any, run: Any) -> None:
+    f32, f16, bf16 = torch.float32, torch.float16, torch.bfloat16
+    torch.compiler.reset()
+    got = run(lambda *given: ours(*given, is_causal=True))
+    for dtypes in ((f32, f32, f32), (f32, f32, bf16), (f16, f32, bf16), (bf16, bf16, bf16)):
+        given = [one.to(dtype) for one, dtype in zip(drawn(1, 2, 2, 20, 20, 16), dtypes, strict=True)]
+        with torch.no_grad(), torch.autocast("cpu", cast):
+            want = theirs(*given, is_causal=True)
+            for o in (got(*given), torch.ops.tensorop.attention(*given, library(made), -1, 0, "start", None)):
+                assert o.dtype == want.dtype == cast
+                close(o, want)
+            with torch.autocast("cpu", enabled=False):
+                whole = [one.float() for one in given]
+                assert ours(*whole).dtype == f32
+    double = [one.double() for one in given]
+    with torch.autocast("cpu", cast), pytest.raises(TypeError, match=r"query is torch\.float64"):
+        ours(*double)
+
+
+def test_without_autocast_types_that_differ_are_refused_as_by_torch(ours: Any) -> None:
+    q, k, v = drawn(1, 2, 2, 4, 4, 8)
+    for function in (ours, theirs):
+        with pytest.raises((TypeError, RuntimeError), match=r"(?i)bfloat16"):
+            function(q, k, v.bfloat16())
+
+
+@pytest.mark.parametrize("run", [lambda f: f, lambda f: torch.compile(f, backend="aot_eager", fullgraph=True)])
+def test_autocast_in_a_module(ours: Any, run: Any) -> None:
+    torch.manual_seed(0)
+    mine, x = Heads(ours).eval(), torch.randn(2, 12, 64)
+    other = Heads(theirs).eval()
+    other.load_state_dict(mine.state_dict())
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        o, want = run(mine)(x), run(other)(x)
+    assert o.dtype == torch.bfloat16
+    close(o, want)
+
+
+def test_autocast_to_a_type_that_the_library_lacks_is_refused_by_name(made: Path) -> None:
+    loaded = tensorop.load(made)
+    held = loaded.operators["attention"]
+    held.dtypes = ("f32",)  # as of a library that was made with --dtype f32
+    attention = loaded.attention.torch()
+    try:
+        with torch.autocast("cpu", torch.bfloat16), pytest.raises(TypeError, match=r"casts .* to torch\.bfloat16, and"):
+            attention(*drawn(1, 2, 2, 4, 4, 8))
+    finally:
+        tensorop.load(made).attention.torch()
 
 
 def test_a_module_that_holds_it_is_saved(ours: Any, made: Path, tmp_path: Path) -> None:
