@@ -285,6 +285,11 @@ class Target(ABC):
         """What such a job asks a language model. Raises UsageError for a platform or an operator without an author."""
         raise NotImplementedError
 
+    @classmethod
+    def parts(cls, operator: Operator, platform: Platform) -> Iterator[tuple[str, Callable[[], object]]]:
+        """Checks of an operator for such products, without a compiler; a check raises TensoropError for a fault."""
+        return iter(())
+
     def attached(self) -> str | None:
         """Name of this machine's GPU that such products run on; None without one."""
         return None

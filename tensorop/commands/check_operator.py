@@ -17,7 +17,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.process import scratch
 from tensorop.render import instantiate
-from tensorop.specs import catalog, native, platforms
+from tensorop.specs import catalog, native, operators, platforms
 from tensorop.target import Target
 
 
@@ -58,9 +58,10 @@ def check(operator: Operator, runner: str | None = None, plugins: tuple[Path, ..
             kind = f"platforms and dtypes with legal configurations of template '{template.name}'"
             yield from found.of(where, partial(_points, operator, platform, template, dtype), kind)
     for platform in known:
-        if platform not in hosts:
-            yield Finding(True, f"{platform.name}: GPU kernels: read by the backend")
-    if absent := operator_read.prompts(operator):
+        parts = backends.load(platform.runner, plugins).parts(operator, platform) if platform not in hosts else ()
+        for name, look in parts:
+            yield from found.of(f"{platform.name}: {name}", look, "parts of GPU products as expected")
+    if absent := operator_read.prompts(operator) if operators.serves_processors(operator) else ():
         files = ", ".join(file.name for file in absent)
         yield Finding(True, f"prompts/: {files} missing, so `tensorop {operator.name} --author llm` does not work")
     reached = _here(operator, hosts, runner, plugins) if found.whole else None

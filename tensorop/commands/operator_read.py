@@ -35,14 +35,17 @@ Look = tuple[str, Callable[[], Any]]  # the name of a part, and its check, which
 
 def parts(operator: Operator, dtypes: Sequence[str]) -> Iterator[Look]:
     """The checks that need neither platform nor compiler."""
-    yield "files", lambda: operators.require_whole(operator)
-    yield "product/", lambda: _product(operator)
-    yield "binding.py", lambda: _binding(operator)
-    yield "controls/", lambda: _controls(operator)
-    yield "operator.yaml: against", lambda: _against(operator)
+    processors = operators.serves_processors(operator)
+    if processors:
+        yield "files", lambda: operators.require_whole(operator)
+        yield "product/", lambda: _product(operator)
+        yield "binding.py", lambda: _binding(operator)
+        yield "controls/", lambda: _controls(operator)
+        yield "operator.yaml: against", lambda: _against(operator)
     for dtype in dtypes:
         yield f"reference.py {dtype}", partial(_oracle, operator, dtype)
-    yield "kernels/", lambda: ", ".join(template.name for template in templates(operator))
+    if processors:
+        yield "kernels/", lambda: ", ".join(template.name for template in templates(operator))
 
 
 def require_read(operator: Operator, platform: Platform, dtypes: Sequence[str], pretended: bool) -> None:
@@ -57,7 +60,9 @@ def require_read(operator: Operator, platform: Platform, dtypes: Sequence[str], 
 
 
 def templates(operator: Operator) -> tuple[KernelTemplate, ...]:
-    """All templates of the operator but the direct one. Raises SpecError."""
+    """All templates of the operator for CPUs but the direct one. Raises SpecError."""
+    if not operators.serves_processors(operator):
+        return ()
     return tuple(offline.templates(operator.folder, operator.name, operator.added))
 
 

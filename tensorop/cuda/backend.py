@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
+from tensorop import paths
 from tensorop.author import offline
 from tensorop.author.llm import rounds
 from tensorop.author.llm.prompt import DeviceBrief
-from tensorop.cuda import attached, author, counted, kernels, kit, library
+from tensorop.cuda import attached, author, check, counted, kernels, kit, library
 from tensorop.cuda import compile as device
 from tensorop.cuda.author import FamilyAuthor
+from tensorop.cuda.check import SUFFIX
 from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content, content, product
 from tensorop.errors import JobError, Stopped, UsageError
@@ -37,7 +40,6 @@ from tensorop.specs import files as reading
 from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedProblem
 from tensorop.toolchain import needs
 
-SUFFIX = ".cu.j2"  # of template files
 NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"
 _KERNELS = 224  # kernels that a job builds without --trials
 _ROUNDS = 8  # of choices, each without the kernels that could not be built
@@ -87,8 +89,13 @@ class Backend(Target):
             )
         return NoProcesses()
 
+    @classmethod
+    def parts(cls, operator: Operator, platform: Platform) -> Iterator[tuple[str, Callable[[], object]]]:
+        return check.parts(operator, platform) if operator.device is not None else iter(())
+
     def types_of_c(self, operator: Operator, dtype: str) -> tuple[str, ...]:
-        return dtype, "f32"
+        wide = dtype + kernels.FLOAT_C in operator.on_device.types
+        return (dtype, "f32") if wide else (dtype,)
 
     def brief(self, operator: Operator, dtypes: Sequence[str], shapes: Sequence[Shape]) -> DeviceBrief:
         texts = [operator.shapes.text(shape) for shape in shapes]
@@ -131,12 +138,13 @@ class Backend(Target):
         return attached.attached(self.platform.device or {})
 
     def kit(self, held: PredictedProduct, request: KitRequest) -> tuple[Files, Sequence[str]]:
-        operator, own = held.operator, held.operator.folder / "device" / "kit"
-        program = kit.program(operator, self.platform, held.root, library.name_of(operator))
+        operator, own = held.operator, paths.native_dir() / "device" / "kit"
+        content = self._content(held)
+        program = kit.program(content, held.root)
         script = (own / "run-kit.sh").read_text(encoding="utf-8")
         script = script.replace("@PLATFORM@", words.in_build_file(self.platform.name))
         files = {"kit": program, "run-kit": script.encode(), "README": (own / "README").read_bytes()}
-        plan = kit.steps(self._content(held), replace(request, shapes=request.shapes or _usual(operator)))
+        plan = kit.steps(content, replace(request, shapes=request.shapes or _usual(operator)))
         return files, list(plan)
 
     def retuned(
@@ -173,20 +181,17 @@ def _templates(platform: Platform, operator: Operator, dtypes: Sequence[str]) ->
 def _shapes(job: Job, operator: Operator) -> tuple[tuple[int, ...], ...]:
     """The job's shapes. Without --shapes, the operator's usual shapes for a device and batches are added."""
     own = tuple(job.shapes)
-    return own if job.suite != operator.usual else tuple(dict.fromkeys((*own, *_usual(operator), *kit.BATCHED)))
+    return (
+        own
+        if job.suite != operator.usual
+        else tuple(dict.fromkeys((*own, *_usual(operator), *operator.on_device.probes)))
+    )
 
 
 def _usual(operator: Operator) -> list[tuple[int, ...]]:
     text = reading.text(operator.folder / "device" / "shapes.txt", reading.TEXT)
     words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
     return [shape for word in words if (shape := operator.shapes.read(word))]
-
-
-def device_numbers(platform: Platform, c_size: int = 2) -> dict[str, int]:
-    """The numbers that families get: the device's, and the bytes of an element of C."""
-    numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
-    known = ("multiprocessors", "macs", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
-    return {**{name: numbers[name] for name in known}, "shared_most": numbers["shared"], "c_size": c_size}
 
 
 class _Work:

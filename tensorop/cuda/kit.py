@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from tensorop import paths
 from tensorop.cuda import compile as device
+from tensorop.cuda import library
 from tensorop.cuda.corrected import Corrections
-from tensorop.cuda.kernels import FLOAT_C
+from tensorop.cuda.kernels import FLOAT_C, c_size
 from tensorop.cuda.product import Content
 from tensorop.errors import JobError, UsageError
-from tensorop.model.device import Key
+from tensorop.model.device import DeviceInterface, Key
 from tensorop.model.operator import Operator
-from tensorop.model.platform import Platform
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
+from tensorop.render import render
 from tensorop.specs import files as reading
 from tensorop.target import KitRequest, TimedProblem
 from tensorop.toolchain import cache, tool
 from tensorop.toolchain.cache import BuildLog
 
-CONTROLS = 16  # faulty kernels and the plain one; control -1 is the oracle itself
-VERIFIED = "64x48x72x1 136x200x136x1 33x47x51x3 257x129x1031x1 1x512x256x1 128x128x64x5 520x72x2056x1 2304x2560x2112x1"
-BATCHED = ((128, 128, 128, 256), (32, 32, 32, 4096))
+COMMON = 6  # controls of every kit: the plain kernel and faults around it (native/device/kit/faults.h.j2)
 # Multiply-adds up to which each element is compared, bytes of all operand sets, us of a CUDA graph, ms of warm-up,
 # rounds, and the limit of a step in seconds.
 SETTINGS = "8589934592 180000000 2000 300 9 300"
@@ -36,20 +36,41 @@ LARGEST = 3e11  # multiply-adds of a random problem
 _GLIBC = "2.28"
 
 
-def program(operator: Operator, platform: Platform, root: Path, library: str) -> bytes:
-    """The kit's program. library: the name of the product's archive, which is linked in unchanged.
+def sources(operator: Operator, dtypes: Sequence[str]) -> dict[str, str]:
+    """The C of a kit by file name, without its library, and `kernels.cu`; an operator's file takes the place of ours.
 
-    Raises JobError if it cannot be built.
+    dtypes: of the library
     """
-    own = operator.folder / "device" / "kit"
-    sources = (*sorted(own.glob("*.[ch]")), *sorted((paths.native_dir() / "kit").glob("kit_rows.[ch]")))
-    files = {path.name: path.read_text(encoding="utf-8") for path in sources}
-    kernels = (own / "kernels.cu").read_text(encoding="utf-8").replace('#include "judged.h"', files["judged.h"])
-    built = device.build(kernels, str((platform.device or {})["code"]), nvcc.nvcc())
+    native, own = paths.native_dir(), operator.folder / "device" / "kit"
+    found = [*(native / "device" / "kit").glob("*.[ch]*"), *(native / "kit").glob("kit_rows.[ch]"), *own.iterdir()]
+    files = {
+        path.name: path.read_text(encoding="utf-8") for path in found if path.suffix in (".c", ".h", ".cu", ".cuh")
+    }
+    context = {**library.terms(operator), "dtypes": list(dtypes), "c_size": c_size(dtypes[0])}
+    context["faults"] = list(operator.on_device.faults)
+    env = render.environment(native / "device" / "kit")
+    return files | {name: render.c_text(env, f"{name}.j2", context) for name in ("library.h", "faults.h")}
+
+
+def kernels(files: Mapping[str, str], name: str = "kernels.cu") -> str:
+    """The CUDA of a kit's kernels as one text."""
+
+    def included(match: re.Match[str]) -> str:
+        return kernels(files, match[1])
+
+    return re.sub(r'^#include "([\w.]+)"$', included, files[name], flags=re.MULTILINE)
+
+
+def program(of: Content, root: Path) -> bytes:
+    """The kit's program, around the archive of the product in `root`. Raises JobError if it cannot be built."""
+    operator, platform = of.operator, of.platform
+    files = sources(operator, list(dict.fromkeys(variant.dtype for variant in of.variants)))
+    built = device.build(kernels(files), str((platform.device or {})["code"]), nvcc.nvcc())
     if isinstance(built, Outcome):
         raise JobError(f"the kit's kernels cannot be built: {built.message}\n{built.log}", hint="tensorop doctor")
-    header = f"tensorop/{operator.name}_cuda.h"
-    archive = reading.read(root / "lib" / f"lib{library}.a", reading.LIBRARY)
+    header, archived = f"tensorop/{operator.name}_cuda.h", f"lib{library.name_of(operator)}.a"
+    archive = reading.read(root / "lib" / archived, reading.LIBRARY)
+    files = {name: text for name, text in files.items() if name.endswith((".c", ".h"))}
     files[header] = reading.text(root / "include" / header, reading.TEXT)
     target = re.sub(r"-gnu\..*", f"-gnu.{_GLIBC}", platform.compiler.shared_target)
     key = cache.key_of(files, built.image, archive, target, tool.compiler_version())
@@ -71,6 +92,11 @@ def program(operator: Operator, platform: Platform, root: Path, library: str) ->
     return tool.required(cache.entry("kits", key, "kit", fill), "the kit").path.read_bytes()
 
 
+def verified(call: DeviceInterface) -> str:
+    """The calls on which each variant is verified, in every layout and form."""
+    return " ".join("x".join(map(str, sizes)) for sizes in call.verify)
+
+
 def steps(of: Content, request: KitRequest) -> Iterator[str]:
     """The lines of a kit's plan.
 
@@ -87,11 +113,11 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
     if strange := [name for name in request.layouts if name not in call.texts]:
         raise UsageError(f"--layouts {', '.join(strange)} does not exist", hint=f"choose from {', '.join(call.texts)}")
     yield f"settings {SETTINGS}"
-    for number in range(-1, CONTROLS):
+    for number in range(-1, COMMON + len(call.faults)):  # -1 is the oracle itself
         yield f"control {number}"
     for number in range(-1, len(of.variants)):
-        yield f"verify {number} {VERIFIED}"
-    more = *(BATCHED if request.probes else ()), *_random(request.probes, request.before)
+        yield f"verify {number} {verified(call)}"
+    more = *(call.probes if request.probes else ()), *_random(call, request.probes, request.before)
     problems = dict.fromkeys(tuple(call.numbers(shape).values()) for shape in (*request.shapes, *more))
     for name in request.layouts or call.texts:
         for sizes in problems:
@@ -99,17 +125,18 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
                 yield f"time {types[dtype]} {' '.join(map(str, (*call.texts[name], *sizes)))}"
 
 
-def _random(count: int, before: int) -> Iterator[tuple[int, int, int, int]]:
-    """Random sizes m, n, k up to 16384 with batch 1; two of three problems have sizes that are multiples of 8."""
+def _random(call: DeviceInterface, count: int, before: int) -> Iterator[tuple[int, ...]]:
+    """Random sizes up to 16384, from 16 but for the first; two of three problems have sizes that are multiples of 8."""
     rng = np.random.default_rng((20261123, before))
+    sizes = [name for name in call.call if name not in call.counts]
     for number in range(count):
         while True:
-            m, n, k = (int(2**power) for power in rng.uniform((0, 4, 4), (14, 14, 14)))
+            found = [int(2**power) for power in rng.uniform((0, *(4 for _ in sizes[1:])), 14)]
             if number % 3:
-                m, n, k = (-(-size // 8) * 8 for size in (m, n, k))
-            if m * n * k <= LARGEST:
+                found = [-(-size // 8) * 8 for size in found]
+            if prod(found) <= LARGEST:
                 break
-        yield m, n, k, 1
+        yield tuple(found)
 
 
 def corrections(of: Content, rows: Sequence[TimedProblem], where: str) -> Corrections:

@@ -42,6 +42,8 @@ class DeviceInterface:
     swap: Mapping[str, str] = field(default_factory=dict)  # what kernels whose tunable `swap` is 1 compute, by name
     distance: Mapping[str, Count] = field(default_factory=dict)  # divisors of squared distances between problems, or 1
     counts: tuple[str, ...] = ()  # those names of `call` that count equal problems, one behind the other in memory
+    verify: tuple[tuple[int, ...], ...] = ()  # calls on which kits verify each variant, by their sizes
+    probes: tuple[tuple[int, ...], ...] = ()  # calls that jobs and kits add to an operator's shapes
     faults: tuple[str, ...] = ()  # of the kit's plain kernel, beside those of every kit
 
     @property
@@ -103,6 +105,9 @@ class DeviceInterface:
                 parse(text, dict.fromkeys(known, int))
             except SpecError as error:
                 yield key, f"expected an expression over {', '.join(known) or 'no name'}: {error.message}"
+        for key, calls in (("verify", self.verify), ("probes", self.probes)):
+            if wrong := [one for one in calls if not len(dims) <= len(one) <= len(self.call) or min(one) < 1]:
+                yield key, f"expected lists of sizes above 0 of {', '.join(self.call)}; got {list(wrong[0])}"
         for name in (*self.distance, *self.counts):
             if name not in self.call:
                 key = f"distance.{name}" if name in self.distance else "counts"

@@ -90,10 +90,10 @@ class OperatorSpec(File):
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)
     features: dict[str, str] = Field(default_factory=dict)
     costs: Costs = Field(default_factory=Costs)
-    micro: dict[str, str | int]
-    micro_layout: dict[str, int | str]
-    defaults: dict[str, str]
-    blocking: BlockingSpec
+    micro: dict[str, str | int] = Field(default_factory=dict)
+    micro_layout: dict[str, int | str] = Field(default_factory=dict)
+    defaults: dict[str, str] = Field(default_factory=dict)
+    blocking: BlockingSpec = BlockingSpec(tunables={})
     numbers: tuple[str, ...] = Field(default=(), strict=False)
     suites: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
     probes: list[Any] = Field(default_factory=list)
@@ -110,6 +110,9 @@ class OperatorSpec(File):
         self._check_names()
         self._check_values()
         self._check_search()
+        if self.device is None:
+            for key in ("micro", "micro_layout", "defaults", "blocking"):
+                rule(key in self.model_fields_set, f"key '{key}': expected a value, since there is no key 'device'")
         for key, fault in self.device.faults_of(self.shapes.names, (*self.flags,)) if self.device else ():
             rule(False, f"key 'device.{key}': {fault}")
         return self
@@ -391,6 +394,11 @@ def require_whole(operator: Operator) -> None:
         if not any((folder / name).is_file() for folder in operator.templates):
             need = "every operator needs this file, its own or by `uses:`"
             raise SpecError(f"{operator.folder / name}: missing; {need}")
+
+
+def serves_processors(operator: Operator) -> bool:
+    """Whether the operator has products for CPUs; an operator without a section `device:` must have."""
+    return operator.device is None or any((folder / "kernel.c.j2").is_file() for folder in operator.templates)
 
 
 def serves_devices(operator: Operator) -> bool:

@@ -54,7 +54,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     driver(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
-        patch.setattr(kit, "VERIFIED", "64x48x40x1 33x17x50x2")
+        patch.setattr(kit, "verified", lambda _: "64x48x40x1 33x17x50x2")
         patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
         patch.setattr(nvcc, "nvcc", lambda: None)
         export.export(device.read(opened.open_product(root)), folder / "kit", KitRequest(SHAPES))
@@ -325,7 +325,7 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
 def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> None:
     """This machine has the device."""
     patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
-    patch.setattr(kit, "VERIFIED", "64x48x40x1")
+    patch.setattr(kit, "verified", lambda _: "64x48x40x1")
     patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     patch.setattr(nvcc, "nvcc", lambda: None)
     patch.setattr(export, "PROBES", 0)

@@ -152,7 +152,7 @@ def test_a_result_that_was_mailed_or_came_through_windows(tmp_path: Path) -> Non
             result.lines(file)
 
 
-KITS = [paths.native_dir() / "kit", paths.builtin_dir("templates") / "gemm" / "device" / "kit"]
+KITS = [paths.native_dir() / "kit", paths.native_dir() / "device" / "kit"]
 
 
 @pytest.mark.parametrize("folder", KITS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tensorop import paths
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
-from tensorop.cuda import kernels
+from tensorop.cuda import kernels, kit
 from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
@@ -64,10 +64,11 @@ def made(
 
 def driver(folder: Path) -> None:
     """Builds libcuda.so.1 there, with the kernels of kits."""
-    own = GEMM.folder / "device"
+    files = kit.sources(GEMM, ("bf16", "f16"))
+    (folder / "kernels.cu").write_text(kit.kernels(files))
     (folder / "driver.h").write_text((paths.native_dir() / "device" / "driver.h.j2").read_text())
     (folder / "kit_on_cpu.cpp").write_text('#include "kit_on_cpu.h"\n')
     parts = [str(folder / "kit_on_cpu.cpp"), str(SUPPORT / "fake_cuda.c")]
-    includes = [f"-I{folder}", f"-I{SUPPORT}", f"-I{own / 'kit'}"]
+    includes = [f"-I{folder}", f"-I{SUPPORT}"]
     command = [*zig_cc(), "-O2", "-fno-exceptions", "-shared", "-fPIC", *includes, *parts, "-lm"]
     subprocess.run([*command, "-o", str(folder / "libcuda.so.1")], check=True, env={**os.environ, **zig_environment()})

@@ -340,12 +340,14 @@ static int done(struct work *of) {
 
 /* Bytes of each argument, which the caller has. */
 static const size_t *sizes(const struct work *of) {
-    static const size_t plain[8] = {104, 8, 8, 8, 8, 4, 4, 4}, none[8] = {0},
+    static const size_t plain[8] = {104, 8, 8, 8, 8, 4, 4, 4}, poke[8] = {8, 4}, none[8] = {0},
                         pointers[8] = {sizeof(struct Pointers)},
                         copy[8] = {sizeof(struct Copy), sizeof(struct Copy), 8},
                         maps[8] = {128, 128, 128, sizeof(struct Maps)};
     if (of->kind == OWN)
-        return !strcmp(of->function, "kit_plain") ? plain : none;
+        return !strcmp(of->function, "kit_plain")  ? plain
+               : !strcmp(of->function, "kit_poke") ? poke
+                                                   : none;
     const char first = of->kind == KERNEL ? *(const char *)of->function : 0;
     return !first ? none : first == 'c' ? copy : first == 'p' ? pointers : maps;
 }

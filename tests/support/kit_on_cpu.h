@@ -55,6 +55,7 @@ extern "C" int kit_on_cpu(const char *asked, const unsigned *grid, unsigned thre
     RUN(kit_hash, true)
     RUN(kit_differs, true)
     RUN(kit_copy, true)
+    RUN(kit_poke, false)
     RUN(kit_reference, false)
     RUN(kit_compare, true)
     RUN(kit_matvec, false)

@@ -1,81 +1,11 @@
-// The kit's kernels: data, fp64 references, comparisons, and a plain product with an optional
-// fault. No thread waits for another one, so that a test without a device can run them one by one.
+// Products in fp64 with the magnitudes of their terms, comparisons with them, and a plain product
+// with an optional fault.
+#include "kit.cuh"
+
+#include "faults.h"
 #include "judged.h"
-#include <math.h>
-#include <string.h>
 
 namespace {
-
-__host__ __device__ double widen(uint16_t bits, int bf16) { // for F16 and BF16 only
-    const uint32_t sign = uint32_t(bits) >> 15 << 31, exponent = bits >> 10 & 31,
-                   mantissa = bits & 1023;
-    uint32_t word = uint32_t(bits) << 16;
-    if (!bf16) {
-        if (exponent == 0)
-            return (sign ? -1 : 1) * double(mantissa) * 0x1p-24;
-        word = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | mantissa << 13;
-    }
-    float value;
-    memcpy(&value, &word, 4);
-    return value;
-}
-
-// Rounds to nearest even at the precision of the type. These data do not reach the upper end of its
-// range.
-__device__ double rounded(double v, int format) {
-    if (format == FLOAT)
-        return double(float(v));
-    if (v == 0 || isnan(v) || isinf(v))
-        return v;
-    const bool bf16 = format == BF16;
-    int e;
-    frexp(v, &e);
-    int unit = e - (bf16 ? 8 : 11);
-    if (!bf16 && unit < -24)
-        unit = -24;
-    return ldexp(rint(ldexp(v, -unit)), unit);
-}
-
-__device__ uint16_t narrow(double given, int bf16) {
-    const double v = rounded(given, bf16);
-    const int digits = bf16 ? 7 : 10, bias = bf16 ? 127 : 15;
-    const int sign = (v < 0) << 15;
-    if (isnan(v))
-        return 0x7fff;
-    if (v == 0)
-        return uint16_t(sign);
-    int e;
-    const double part = frexp(fabs(v), &e); // in [0.5, 1)
-    const int exponent = e - 1 + bias;
-    if (exponent >= (bf16 ? 255 : 31))
-        return uint16_t(sign | (bf16 ? 0x7f80 : 0x7c00));
-    if (exponent < 1) // subnormal
-        return uint16_t(sign | int(ldexp(fabs(v), bias - 1 + digits)));
-    return uint16_t(sign | exponent << digits |
-                    (int(ldexp(part, digits + 1)) & ((1 << digits) - 1)));
-}
-
-// Access to elements in memory.
-__device__ double read(const uint16_t *p, int64_t at, int format) {
-    return format == FLOAT ? double(reinterpret_cast<const float *>(p)[at]) : widen(p[at], format);
-}
-
-__device__ void write(uint16_t *p, int64_t at, double v, int format) {
-    if (format == FLOAT)
-        reinterpret_cast<float *>(p)[at] = float(v);
-    else
-        p[at] = narrow(v, format);
-}
-
-__host__ __device__ uint64_t mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
-
-__device__ int64_t first() { return blockIdx.x * int64_t(blockDim.x) + threadIdx.x; }
-__device__ int64_t all() { return int64_t(gridDim.x) * blockDim.x; }
 
 __device__ const uint16_t *at_a(const judged &p, const uint16_t *a, int64_t row, int64_t k) {
     return a + (p.a_along_m ? k * p.lda + row : row * p.lda + k);
@@ -86,46 +16,6 @@ __device__ const uint16_t *at_b(const judged &p, const uint16_t *b, int64_t k, i
 }
 
 } // namespace
-
-// Random numbers of N(0, 1) from a counter and a seed.
-extern "C" __global__ void kit_normal(uint16_t *p, int64_t count, uint64_t seed, int format) {
-    for (int64_t i = first(); 2 * i < count; i += all()) {
-        const uint64_t r = mix(seed ^ mix(i));
-        const float u = (uint32_t(r) + 0.5f) * 2.3283064e-10f,
-                    turn = uint32_t(r >> 32) * 4.6566129e-10f;
-        const float radius = sqrtf(-2 * logf(fminf(u, 0.99999994f)));
-        write(p, 2 * i, radius * cospif(turn), format);
-        if (2 * i + 1 < count)
-            write(p, 2 * i + 1, radius * sinpif(turn), format);
-    }
-}
-
-// A checksum: every changed word changes it.
-extern "C" __global__ void kit_hash(const uint16_t *p, int64_t rows, int64_t cols, int64_t ld,
-                                    unsigned long long *sum) {
-    uint64_t mine = 0;
-    for (int64_t i = first(); i < rows * cols; i += all())
-        mine += mix(p[i / cols * ld + i % cols] ^ uint64_t(i) << 16);
-    if (mine)
-        atomicAdd(sum, static_cast<unsigned long long>(mine));
-}
-
-// The number of words from column `from` on that differ from `value`.
-extern "C" __global__ void kit_differs(const uint16_t *p, int64_t rows, int64_t from, int64_t cols,
-                                       int64_t ld, int value, unsigned long long *sum) {
-    for (int64_t i = first(); i < rows * cols; i += all())
-        if (p[i / cols * ld + from + i % cols] != value)
-            atomicAdd(sum, 1ull);
-}
-
-// Copies the elements of C, without the gaps between its rows.
-extern "C" __global__ void kit_copy(judged p, const uint16_t *from, uint16_t *to) {
-    const int64_t row = int64_t(p.m) * p.n;
-    for (int64_t i = first(); i < row * p.batch; i += all()) {
-        const int64_t place = i / row * p.stride_c + i % row / p.n * p.ldc + i % p.n;
-        write(to, place, read(from, place, p.format_c), p.format_c);
-    }
-}
 
 // Sums of products and of their magnitudes, for chosen rows and columns (null: all). A block of 256
 // threads computes 64 x 64 sums.
@@ -230,17 +120,10 @@ extern "C" __global__ void kit_matvec(const uint16_t *m, int rows, int cols, int
         atomicAdd(&squares[r], q);
 }
 
-// Blocks a stream until it is released, for two seconds at most.
-extern "C" __global__ void kit_hold(volatile int *released) {
-    const long long limit = clock64() + 4000000000ll;
-    while (!*released && clock64() < limit) {
-    }
-}
-
 // One thread per element.
-extern "C" __global__ void kit_plain(judged p, uint16_t *a, const uint16_t *b, uint16_t *c,
+extern "C" __global__ void kit_plain(judged p, const uint16_t *a, const uint16_t *b, uint16_t *c,
                                      const float *workspace, int fault, int k_end, int call) {
-    if (fault == FAULT_SKIPS_WHEN_DONE && c[0] != 0xffff)
+    if (fault == FAULT_SKIPS_WHEN_C_IS_THERE && c[0] != 0xffff)
         return;
     const int64_t one = int64_t(p.m) * p.n;
     for (int64_t i = first(); i < one * p.batch; i += all()) {
@@ -248,30 +131,24 @@ extern "C" __global__ void kit_plain(judged p, uint16_t *a, const uint16_t *b, u
         float sum = 0;
         for (int k = 0; k < k_end; ++k) {
             float left = float(widen(*at_a(p, a + part * p.stride_a, row, k), p.bf16));
-            if (fault == FAULT_READS_BEYOND && row == p.m - 1 && k == k_end - 1)
+            if (fault == FAULT_READS_BEYOND_A && row == p.m - 1 && k == k_end - 1)
                 left += float(widen(a[p.stride_a * p.batch], p.bf16));
             sum += left * float(widen(*at_b(p, b + part * p.stride_b, k, col), p.bf16));
-            if (fault == FAULT_LOW_PRECISION && k % 64 == 63)
+            if (fault == FAULT_SUMS_IN_16_BITS && k % 64 == 63)
                 sum = float(rounded(sum, p.bf16));
         }
         const int64_t place = part * p.stride_c + row * p.ldc + col;
         float v = p.alpha * sum;
-        if (p.beta != 0 && fault != FAULT_BETA)
+        if (p.beta != 0 && fault != FAULT_IGNORES_BETA)
             v += p.beta * float(read(c, place, p.format_c));
-        if (fault == FAULT_ZEROED_WORKSPACE)
+        if (fault == FAULT_NEEDS_ZEROED_WORKSPACE)
             v += workspace[0];
-        if (fault == FAULT_ONE_ROW && row == p.m / 4 * 3 && col % 2)
+        if (fault == FAULT_ONE_ROW_WRONG_WHEN_LARGE && row == p.m / 4 * 3 && col % 2)
             v = -v;
-        if (fault == FAULT_ANOTHER_EACH_TIME)
+        if (fault == FAULT_ANOTHER_RESULT_EACH_TIME)
             v *= 1 + call * 0x1p-11f;
         write(c, place, v, p.format_c);
     }
-    if (first() == 0) {
-        if (fault == FAULT_PAST_EDGE)
-            c[p.stride_c * p.batch * (p.format_c == FLOAT ? 2 : 1)] = 0x3c00;
-        if (fault == FAULT_BETWEEN_ROWS)
-            c[p.n * (p.format_c == FLOAT ? 2 : 1)] = 0x3c00;
-        if (fault == FAULT_CHANGES_INPUT)
-            a[0] = 0x4000;
-    }
+    if (first() == 0 && fault == FAULT_WRITES_BETWEEN_ROWS)
+        c[p.n * (p.format_c == FLOAT ? 2 : 1)] = 0x3c00;
 }

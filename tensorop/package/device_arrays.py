@@ -1,4 +1,4 @@
-"""Arrays of a device by DLPack and `__cuda_array_interface__`, and the libraries that they are of."""
+"""Arrays on a GPU, by DLPack and `__cuda_array_interface__`, and the Python libraries that they are of."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _holds.argtypes = ctypes.py_object, ctypes.c_char_p
 
 
 class Array(NamedTuple):
-    """An array as a protocol tells it. strides: in elements, of `element` bytes; behind: the stream that its data come
-    on, where the call's own does not wait for it yet; owner: keeps the memory."""
+    """An array as a protocol describes it. strides: in elements, of `element` bytes; behind: the stream that its data
+    come on, if the call's stream does not wait for it yet; owner: keeps the memory."""
 
     name: str
     address: int
@@ -65,24 +65,24 @@ class Array(NamedTuple):
         return inside + 1 if all(self.shape) else 0
 
 
-def error(kind: type[Exception], status: int, said: str) -> Exception:
-    """With the header's number as `status`."""
-    error = kind(f"{said} (status {status})")
-    error.status = status  # type: ignore[attr-defined]
-    return error
+def error(kind: type[Exception], status: int, message: str) -> Exception:
+    """An exception with the header's number as `status`."""
+    made = kind(f"{message} (status {status})")
+    made.status = status  # type: ignore[attr-defined]
+    return made
 
 
-class _Producer:
-    """Where arrays are from. This one stands for all that are unknown here."""
+class Producer:
+    """The Python library that an array is of. This class stands for all that are unknown here."""
 
     waits = False  # whether it knows nothing of streams, so that a call must have ended when it returns
 
     def stream(self, array: Any, device: int) -> int:
         """The one that it enqueues on now."""
-        told = getattr(array, "__cuda_array_interface__", {}).get("stream")
-        return int(told or 0)
+        given = getattr(array, "__cuda_array_interface__", {}).get("stream")
+        return int(given or 0)
 
-    def told(self, name: str, array: Any) -> Array | None:
+    def seen(self, name: str, array: Any) -> Array | None:
         """What a faster way than the protocols says of an array of the device, whose data come on `stream`."""
         return None
 
@@ -95,14 +95,14 @@ class _Producer:
         return None
 
 
-class _Torch(_Producer):
+class _Torch(Producer):
     def __init__(self) -> None:
         self.dtypes: dict[Any, str] = {}
 
     def stream(self, array: Any, device: int) -> int:
         return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
 
-    def told(self, name: str, array: Any) -> Array | None:
+    def seen(self, name: str, array: Any) -> Array | None:
         if array.get_device() < 0 or array.requires_grad:  # what DLPack says of those
             return None
         dtype = self.dtypes.get(array.dtype) or self.dtypes.setdefault(array.dtype, str(array.dtype)[6:])
@@ -127,7 +127,7 @@ class _Torch(_Producer):
             return like.new_empty(size, dtype=sys.modules["torch"].uint8)
 
 
-class _Cupy(_Producer):
+class _Cupy(Producer):
     def stream(self, array: Any, device: int) -> int:
         with sys.modules["cupy"].cuda.Device(device):
             return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
@@ -147,7 +147,7 @@ class _Cupy(_Producer):
         return self._taken(size, "uint8", device, stream)
 
 
-class _Jax(_Producer):
+class _Jax(Producer):
     waits = True
 
     def stream(self, array: Any, device: int) -> int:
@@ -160,11 +160,12 @@ class _Jax(_Producer):
         return sys.modules["jax"].numpy.empty(size, "uint8", device=like.device)
 
 
-_PRODUCERS = {"torch": _Torch(), "cupy": _Cupy(), "jax": _Jax(), "jaxlib": _Jax(), "": _Producer()}
-_found: dict[type, _Producer] = {}
+_PRODUCERS = {"torch": _Torch(), "cupy": _Cupy(), "jax": _Jax(), "jaxlib": _Jax(), "": Producer()}
+_found: dict[type, Producer] = {}
 
 
-def producer(array: Any) -> _Producer:
+def producer(array: Any) -> Producer:
+    """The library that an array is of."""
     kind = type(array)
     if kind not in _found:
         roots = [one.__module__.partition(".")[0] for one in kind.__mro__]
@@ -179,12 +180,12 @@ def handle_of(stream: Any) -> int:
             return int(stream.__cuda_stream__()[1])
         return arguments.whole("stream", getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)))
     except (TypeError, ValueError):
-        said = f"stream is a {type(stream).__name__}: give a stream of torch or cupy, or the number of a CUstream"
-        raise error(TypeError, INVALID, said) from None
+        message = f"stream is a {type(stream).__name__}: give a stream of torch or cupy, or the number of a CUstream"
+        raise error(TypeError, INVALID, message) from None
 
 
 class Protocols:
-    """What arrays tell of themselves. no_driver: raises that there is none."""
+    """Reads arrays. no_driver: raises that there is no driver."""
 
     def __init__(self, ffi: Any, no_driver: Callable[[], None]) -> None:
         self.ffi, self.no_driver = ffi, no_driver
@@ -202,21 +203,21 @@ class Protocols:
             kind, number = array.__dlpack_device__()
             if int(kind) in _ON_DEVICE:
                 return int(number)
-        elif (told := getattr(array, "__cuda_array_interface__", None)) is not None:
+        elif (given := getattr(array, "__cuda_array_interface__", None)) is not None:
             found = self.ffi.new("int *")
-            if told["data"][0] == 0:
+            if given["data"][0] == 0:
                 return None
-            if self.driver().cuPointerGetAttribute(found, 9, told["data"][0]) == 0:  # its device
+            if self.driver().cuPointerGetAttribute(found, 9, given["data"][0]) == 0:  # its device
                 return int(found[0])
         else:
-            said = "has neither __dlpack__ nor __cuda_array_interface__: give an array of torch, cupy or jax"
-            raise error(TypeError, INVALID, f"{name} is a {type(array).__name__}, which {said}")
-        said = f"{name} is in the host's memory: move it to the GPU first, as cupy.asarray(x) or tensor.cuda() do"
-        raise error(TypeError, INVALID, said)
+            message = "has neither __dlpack__ nor __cuda_array_interface__: give an array of torch, cupy or jax"
+            raise error(TypeError, INVALID, f"{name} is a {type(array).__name__}, which {message}")
+        message = f"{name} is in the host's memory: move it to the GPU first, as cupy.asarray(x) or tensor.cuda() do"
+        raise error(TypeError, INVALID, message)
 
     def read(self, name: str, array: Any, stream: int, same: bool) -> Array:
         """same: whether whoever made the array enqueues on this stream itself."""
-        if same and (found := producer(array).told(name, array)) is not None:
+        if same and (found := producer(array).seen(name, array)) is not None:
             return found
         if hasattr(array, "__dlpack__"):
             number = -1 if same else stream or 1
@@ -235,16 +236,16 @@ class Protocols:
             element = tensor.bits * tensor.lanes // 8
             dtype = _KINDS.get((tensor.code, tensor.bits * tensor.lanes)) or str(getattr(array, "dtype", element))
             return Array(name, tensor.data + tensor.offset, shape, strides, dtype, element, writeable, None, capsule)
-        told = array.__cuda_array_interface__
-        (address, only_read), shape, strides = told["data"], tuple(told["shape"]), told.get("strides")
-        behind, dtype, element = told.get("stream"), told["typestr"], int(told["typestr"][2:])
+        given = array.__cuda_array_interface__
+        (address, only_read), shape, strides = given["data"], tuple(given["shape"]), given.get("strides")
+        behind, dtype, element = given.get("stream"), given["typestr"], int(given["typestr"][2:])
         if strides is not None and any(stride % element for stride in strides):
-            said = f"{name} has strides of {strides} bytes, elements have {element}: give a contiguous copy"
-            raise error(ValueError, INVALID, said)
+            message = f"{name} has strides of {strides} bytes, elements have {element}: give a contiguous copy"
+            raise error(ValueError, INVALID, message)
         of = dense(shape) if strides is None else tuple(stride // element for stride in strides)
         behind = None if behind is None or behind == (stream or 1) else int(behind)
         kind = _STRINGS.get(dtype, dtype)
-        return Array(name, address or 0, shape, of, kind, element, not only_read, behind, told)
+        return Array(name, address or 0, shape, of, kind, element, not only_read, behind, given)
 
     def wait(self, stream: int, behind: int) -> None:
         """What was enqueued there so far comes before what this stream gets from now on."""

@@ -50,44 +50,46 @@ static void control(int fault) {
     add_verdict((wrong != NULL) == refused ? "ok" : "judge-broken", wrong, "");
 }
 
+/* The next shape of a list, "1x2x3 ..."; NULL at its end. */
+static const char *read_numbers(const char *text, int *numbers) {
+    for (int i = 0, taken = 0; i < NUMBERS; i++, text += taken)
+        if (sscanf(text, i ? "x%d%n" : " %d%n", &numbers[i], &taken) != 1)
+            return NULL;
+    return text;
+}
+
 /* There are no cases if the device has no code for the variant's type. */
 static void verify(int variant, const char *shapes) {
     struct arm arm = arm_of_variant(variant);
-    static const struct {
-        int pad, shift;
-        float alpha, beta;
-    } forms[] = {{0, 0, 1, 0}, {8, 0, -0.625f, 0.75f}, {3, 1, 1, 0}, {0, 0, 1, 1}};
-    char label[200] = "";
+    char label[200] = "", text[160];
     const char *wrong = NULL;
-    int cases = 0, m, n, k, batch, taken;
+    int cases = 0, numbers[NUMBERS], layout[LAYOUTS + 1];
     arm.name = variant < 0 ? "the library's choice" : arm.name;
-    for (; !wrong && sscanf(shapes, " %dx%dx%dx%d%n", &m, &n, &k, &batch, &taken) == 4;
-         shapes += taken)
-        for (int i = 0; i < 32 && !wrong; i++) {
-            const int form = i / 8, bf16 = i & 1, a = i >> 1 & 1, b = i >> 2 & 1;
-            struct judged p = problem_of(m, n, k, batch, bf16, a, b, forms[form].pad);
-            p.alpha = forms[form].alpha, p.beta = forms[form].beta;
-            if (!variant_serves(variant, &p, forms[form].shift))
+    while (!wrong && (shapes = read_numbers(shapes, numbers)))
+        for (int i = 0; i < forms * TYPES << LAYOUTS && !wrong; i++) {
+            const int form = i / (TYPES << LAYOUTS), shift = form_shift(form);
+            for (int j = 0; j < LAYOUTS; j++)
+                layout[j] = i / TYPES >> j & 1;
+            const struct judged p = problem_of(type_at(i % TYPES), layout, numbers, form);
+            if (!variant_serves(variant, &p, shift))
                 continue;
             cases++;
-            wrong = judge_arm(&arm, &p, secret(), forms[form].shift);
-            snprintf(label, sizeof label, "%s %dx%dx%dx%d %s %c%c pad %d shift %d alpha %g beta %g",
-                     arm.name, m, n, k, batch, bf16 ? "bf16" : "f16", a ? 'T' : 'N', b ? 'T' : 'N',
-                     forms[form].pad, forms[form].shift, (double)p.alpha, (double)p.beta);
+            wrong = judge_arm(&arm, &p, secret(), shift);
+            case_text(&p, text, sizeof text);
+            snprintf(label, sizeof label, "%s %s shift %d", arm.name, text, shift);
         }
     row_add("\"kind\":\"verify\",\"of\":{\"variant\":%d},\"cases\":%d", variant, cases);
     add_verdict(wrong ? "wrong-result" : "ok", wrong, label);
 }
 
-static void timing(const char *words) {
-    char dtype[16];
-    int a, b, m, n, k, batch;
-    if (sscanf(words, "%15s %d %d %d %d %d %d", dtype, &a, &b, &m, &n, &k, &batch) != 7)
+static void timing(const char *step) {
+    int layout[LAYOUTS + 1], numbers[NUMBERS];
+    const struct held_type *const type = timed_step(step, layout, numbers);
+    if (!type)
         exit(3);
-    const struct judged p = problem_of(m, n, k, batch, !strncmp(dtype, "bf16", 4), a, b, 0);
-    row_add("\"kind\":\"time\",\"of\":{\"dtype\":\"%s\",\"options\":{\"a_along_m\":%d,\"b_along_k\":%d},"
-            "\"dims\":{\"m\":%d,\"n\":%d,\"k\":%d,\"batch\":%d}},\"chosen\":%d",
-            dtype, a, b, m, n, k, batch, variant_chosen(&p));
+    const struct judged p = problem_of(type, layout, numbers, 0);
+    row_add("\"kind\":\"time\",\"of\":{"), add_timed(step);
+    row_add("},\"chosen\":%d", variant_chosen(&p));
     const char *outcome = clock_problem(&p, settings.rounds, secret());
     add_verdict(outcome, NULL, "");
 }
@@ -109,7 +111,7 @@ void worker(char **steps, unsigned count, unsigned first, int to) {
         else if (sscanf(steps[i], "verify %d%n", &number, &taken) == 1)
             verify(number, steps[i] + taken);
         else
-            timing(steps[i] + strlen("time"));
+            timing(steps[i]);
         tell(to);
     }
 }

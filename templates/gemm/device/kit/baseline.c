@@ -40,6 +40,7 @@ static struct {
 } lt;
 static void *handle;
 static const char *said;
+const char baseline_name[] = "cublaslt";
 
 /* A row-major product is the column-major product C' = B' A'. */
 struct plan {
@@ -47,9 +48,7 @@ struct plan {
     struct algorithm algorithm;
 };
 
-const char *lt_said(void) { return said; }
-
-size_t lt_version(void) {
+size_t baseline_version(void) {
     static const char *const names[] = {"cublasLtGetVersion",
                                         "cublasLtCreate",
                                         "cublasLtMatmulDescCreate",
@@ -101,11 +100,11 @@ static void *layout(int type, int rows, int cols, int64_t ld, int batch, int64_t
     return bad ? NULL : made;
 }
 
-static int run(const struct arm *arm, const struct judged *p, pointer a, pointer b, pointer c,
+static int run(const struct arm *arm, const struct judged *p, const pointer *operands,
                pointer workspace, stream on) {
     const struct plan *of = arm->more;
-    void *at[] = {(void *)(uintptr_t)a, (void *)(uintptr_t)b, (void *)(uintptr_t)c,
-                  (void *)(uintptr_t)workspace};
+    void *at[] = {(void *)(uintptr_t)operands[0], (void *)(uintptr_t)operands[1],
+                  (void *)(uintptr_t)operands[2], (void *)(uintptr_t)workspace};
     return lt.cublasLtMatmul(handle, of->description, &p->alpha, at[1], of->first, at[0],
                              of->second, &p->beta, at[2], of->result, at[2], of->result,
                              &of->algorithm, at[3], SPACE, on);
@@ -144,11 +143,11 @@ static int asked(const struct plan *of, size_t workspace, float waves, uint32_t 
     return count;
 }
 
-int lt_arms(const struct judged *p, struct arm *arms, int most) {
+int baseline_arms(const struct judged *p, struct arm *arms, int most) {
     struct algorithm known[ANSWERS];
     struct plan of;
     const int type = p->bf16 ? R_16BF : R_16F, yes = 1;
-    if (!lt_version() || lt.cublasLtMatmulDescCreate(&of.description, COMPUTE_32F, R_32F))
+    if (!baseline_version() || lt.cublasLtMatmulDescCreate(&of.description, COMPUTE_32F, R_32F))
         return 0;
     if (p->b_along_k)
         lt.cublasLtMatmulDescSetAttribute(of.description, DESC_TRANSA, &yes, sizeof yes);
@@ -158,7 +157,7 @@ int lt_arms(const struct judged *p, struct arm *arms, int most) {
                       p->batch, p->stride_b);
     of.second = layout(type, p->a_along_m ? p->m : p->k, p->a_along_m ? p->k : p->m, p->lda,
                        p->batch, p->stride_a);
-    of.result = layout(FLOAT_C ? R_32F : type, p->n, p->m, p->ldc, p->batch, p->stride_c);
+    of.result = layout(FLOAT_RESULT ? R_32F : type, p->n, p->m, p->ldc, p->batch, p->stride_c);
     if (!of.first || !of.second || !of.result)
         return 0;
     most = most < ANSWERS ? most : ANSWERS;
@@ -181,7 +180,7 @@ int lt_arms(const struct judged *p, struct arm *arms, int most) {
     return count;
 }
 
-void lt_release(struct arm *arms, int count) {
+void baseline_release(struct arm *arms, int count) {
     for (int i = 0; i < count; i++)
         free(arms[i].more), arms[i].more = NULL;
 }

@@ -1,4 +1,5 @@
-/* Judges whether a product is correct and no other memory was changed. */
+/* What a kit has to know of products: their operands, references in fp64 with error bounds, and the
+ * faults of a plain kernel. */
 #include "kit.h"
 
 #include <math.h>
@@ -6,88 +7,96 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 4096, POISON = 0xff /* a NaN in both types */, PICKS = 32, NON_BLOCKING = 1 };
+enum { PICKS = 32, ROW = 101, PLAIN = 111, TURNED = 112 };
 double judge_every = 2048.0 * 2048 * 2048;
 
-static pointer reserve(size_t bytes) {
-    pointer at;
-    must(cu.cuMemAlloc_v2(&at, bytes + 256), "memory");
-    return at;
-}
+/* sums, magnitudes: of picked rows, then columns, or of all elements; want: A (B x) for vectors x
+ * of random signs */
+struct reference {
+    bool every;
+    int64_t compared;
+    pointer sums[2], magnitudes[2], picks[2], signs[3], want[3];
+};
 
-static void release(pointer at) {
-    if (at)
-        cu.cuMemFree_v2(at);
-}
+static const struct {
+    int pad, shift;
+    float alpha, beta;
+} form_of[] = {{0, 0, 1, 0}, {8, 0, -0.625f, 0.75f}, {3, 1, 1, 0}, {0, 0, 1, 1}};
+const int forms = sizeof form_of / sizeof *form_of;
 
-struct buffer buffer_make(size_t bytes, size_t shift) {
-    struct buffer b = {.bytes = bytes};
-    b.total = 2 * GUARD + (bytes + shift + 255) / 256 * 256;
-    b.base = reserve(b.total);
-    must(cu.cuMemsetD8_v2(b.base, POISON, b.total), "memory is filled");
-    b.at = b.base + GUARD + shift;
-    return b;
-}
+int form_shift(int form) { return form_of[form].shift; }
 
-void buffer_free(struct buffer *b) {
-    release(b->base);
-    b->base = 0;
-}
-
-static uint64_t counted(const char *kernel, unsigned blocks, void **arguments, int place) {
-    static pointer sum;
-    uint64_t found;
-    if (!sum)
-        sum = reserve(8);
-    arguments[place] = &sum;
-    must(cu.cuMemsetD8_v2(sum, 0, 8), "a sum is begun");
-    launch(kernel, blocks, 1, 1, 256, NULL, arguments);
-    must(cu.cuMemcpyDtoH_v2(&found, sum, 8), kernel);
-    return found;
-}
-
-static uint64_t hash(pointer at, int64_t rows, int64_t cols, int64_t ld) {
-    return counted("kit_hash", 528, (void *[]){&at, &rows, &cols, &ld, NULL}, 4);
-}
-
-static uint64_t differs(pointer at, int64_t rows, int64_t from, int64_t cols, int64_t ld,
-                        int value) {
-    return counted("kit_differs", 64, (void *[]){&at, &rows, &from, &cols, &ld, &value, NULL}, 6);
-}
-
-bool buffer_intact(const struct buffer *b) {
-    const int64_t before = (int64_t)(b->at - b->base) / 2, end = (int64_t)b->bytes / 2,
-                  all = (int64_t)b->total / 2;
-    const int poison = POISON << 8 | POISON;
-    return !differs(b->base, 1, 0, before, before, poison) &&
-           !differs(b->at + 2 * (pointer)end, 1, 0, all - before - end, all, poison);
-}
-
-void fill_normal(pointer at, int64_t count, uint64_t seed, int format) {
-    launch("kit_normal", 1056, 1, 1, 256, NULL, (void *[]){&at, &count, &seed, &format});
-}
-
-struct judged problem_of(int m, int n, int k, int batch, int bf16, int a_along_m, int b_along_k,
-                         int pad) {
+static struct judged product_of(int m, int n, int k, int batch, int bf16, int a_along_m,
+                                int b_along_k, int pad) {
     struct judged p = {
         .m = m, .n = n, .k = k, .batch = batch, .a_along_m = a_along_m, .b_along_k = b_along_k};
-    p.bf16 = bf16, p.format_c = FLOAT_C ? FLOAT : bf16, p.alpha = 1,
+    p.bf16 = bf16, p.format_c = FLOAT_RESULT ? FLOAT : bf16, p.alpha = 1,
     p.lda = (a_along_m ? m : k) + pad, p.ldb = (b_along_k ? k : n) + pad, p.ldc = n + pad;
     p.stride_a = (a_along_m ? k : m) * p.lda, p.stride_b = (b_along_k ? n : k) * p.ldb,
     p.stride_c = m * p.ldc;
     return p;
 }
 
-int64_t a_size(const struct judged *p) { return p->stride_a * p->batch; }
-int64_t b_size(const struct judged *p) { return p->stride_b * p->batch; }
-int64_t c_size(const struct judged *p) { return p->stride_c * p->batch; }
-
-static uint64_t mixed(uint64_t x) {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
+struct judged problem_of(const struct held_type *type, const int *layout, const int *numbers,
+                         int form) {
+    struct judged p = product_of(numbers[0], numbers[1], numbers[2], numbers[3], type->format,
+                                 layout[0], layout[1], form_of[form].pad);
+    p.alpha = form_of[form].alpha, p.beta = form_of[form].beta;
+    return p;
 }
+
+void case_text(const struct judged *p, char *text, size_t room) {
+    snprintf(text, room, "%dx%dx%dx%d %s %c%c pad %d alpha %g beta %g", p->m, p->n, p->k, p->batch,
+             p->bf16 ? "bf16" : "f16", p->a_along_m ? 'T' : 'N', p->b_along_k ? 'T' : 'N',
+             (int)p->ldc - p->n, (double)p->alpha, (double)p->beta);
+}
+
+library_problem called(const struct judged *p) {
+    return (library_problem){.type = (p->bf16 ? TENSOROP_GEMM_BF16 : TENSOROP_GEMM_F16) +
+                                     FLOAT_RESULT * TENSOROP_GEMM_BF16_F32,
+                             .layout = ROW,
+                             .transa = p->a_along_m ? TURNED : PLAIN,
+                             .transb = p->b_along_k ? TURNED : PLAIN,
+                             .alpha = p->alpha,
+                             .beta = p->beta,
+                             .m = p->m,
+                             .n = p->n,
+                             .k = p->k,
+                             .lda = p->lda,
+                             .ldb = p->ldb,
+                             .ldc = p->ldc,
+                             .batch = p->batch,
+                             .stride_a = p->stride_a,
+                             .stride_b = p->stride_b,
+                             .stride_c = p->stride_c};
+}
+
+static int64_t a_size(const struct judged *p) { return p->stride_a * p->batch; }
+static int64_t b_size(const struct judged *p) { return p->stride_b * p->batch; }
+static int64_t c_size(const struct judged *p) { return p->stride_c * p->batch; }
+
+size_t operand_element(const struct judged *p, int operand) {
+    return (void)p, operand == RESULT ? 2 * RESULT_WORDS : 2;
+}
+
+size_t operand_bytes(const struct judged *p, int operand) {
+    const int64_t size = operand == RESULT ? c_size(p) : operand ? b_size(p) : a_size(p);
+    return operand_element(p, operand) * (size_t)size;
+}
+
+void operand_fill(const struct judged *p, int operand, pointer at, uint64_t seed) {
+    const int64_t size = (int64_t)(operand_bytes(p, operand) / operand_element(p, operand));
+    fill_normal(at, size, seed, operand == RESULT ? p->format_c : p->bf16);
+}
+
+struct lines result_lines(const struct judged *p) {
+    return (struct lines){(int64_t)p->m * p->batch, RESULT_WORDS * (int64_t)p->n,
+                          RESULT_WORDS * p->ldc};
+}
+
+bool reads_result(const struct judged *p) { return p->beta != 0; }
+
+double work_of(const struct judged *p) { return 2.0 * p->m * p->n * p->k * p->batch; }
 
 /* Rows or columns at the edges of tiles, and some random ones. */
 static pointer picked(int extent, uint64_t seed) {
@@ -141,9 +150,11 @@ static pointer drawn_signs(int n, uint64_t seed) {
     return at;
 }
 
-struct reference reference_make(const struct judged *p, pointer a, pointer b, uint64_t seed) {
-    struct reference r = {
-        .a = a, .b = b, .every = p->batch > 1 || (double)p->m * p->n * p->k <= judge_every};
+struct reference *reference_make(const struct judged *p, const pointer *at, uint64_t seed) {
+    const pointer a = at[0], b = at[1];
+    struct reference *const kept = malloc(sizeof *kept),
+                            r = {.every =
+                                     p->batch > 1 || (double)p->m * p->n * p->k <= judge_every};
     const int rows[] = {r.every ? p->m : PICKS, p->m}, cols[] = {p->n, PICKS};
     for (int i = 0; i < (r.every ? 1 : 2); i++) {
         const int64_t cells = (int64_t)rows[i] * cols[i] * p->batch;
@@ -159,7 +170,8 @@ struct reference reference_make(const struct judged *p, pointer a, pointer b, ui
         project(p, a, b, r.signs[i], r.want[i]);
     }
     must(cu.cuCtxSynchronize(), "the oracle");
-    return r;
+    *kept = r;
+    return kept;
 }
 
 void reference_free(struct reference *r) {
@@ -168,7 +180,7 @@ void reference_free(struct reference *r) {
             release(r->sums[i]), release(r->magnitudes[i]), release(r->picks[i]);
         release(r->signs[i]), release(r->want[i]);
     }
-    memset(r, 0, sizeof *r);
+    free(r);
 }
 
 /* The largest residual of a row of C x in units of its standard deviation, and the root mean square
@@ -203,7 +215,8 @@ static void residuals(const struct reference *r, const struct judged *p, pointer
     release(y), release(q), free(host);
 }
 
-const char *judge_c(const struct reference *r, const struct judged *p, pointer before, pointer c) {
+const char *judge_result(const struct reference *r, const struct judged *p, pointer before,
+                         pointer c) {
     static char said[200];
     static pointer totals;
     struct totals t = {0};
@@ -230,14 +243,14 @@ const char *judge_c(const struct reference *r, const struct judged *p, pointer b
         return said;
     }
     /* A float C also has the errors of its sums: tensor cores truncate them at each step of 16. */
-    const double sums = FLOAT_C ? 0x1p-24 * (4 + p->k / 16.0) : 1e-7;
+    const double sums = FLOAT_RESULT ? 0x1p-24 * (4 + p->k / 16.0) : 1e-7;
     if (!(rms <= 1.15 * ideal + sums) && r->compared > 1000) {
         snprintf(said, sizeof said, "error %.3g, but rounding once causes only %.3g", rms, ideal);
         return said;
     }
     if (r->every)
         return NULL;
-    residuals(r, p, before, c, FLOAT_C ? 1.5 * fmax(ideal, rms) : ideal, &most, &spread);
+    residuals(r, p, before, c, FLOAT_RESULT ? 1.5 * fmax(ideal, rms) : ideal, &most, &spread);
     if (!(most <= 7.5))
         snprintf(said, sizeof said, "a row of C x has an error of %.3g standard deviations", most);
     else if (!(spread <= 1.15 + 4 / sqrt(2.0 * p->m)))
@@ -245,116 +258,6 @@ const char *judge_c(const struct reference *r, const struct judged *p, pointer b
     else
         return NULL;
     return said;
-}
-
-/* The operands of a judgement. before: C before the call; copy: C after the call on a second
- * stream. */
-struct operands {
-    struct buffer a, b, c, before, workspace, copy;
-};
-
-static void free_all(struct operands *o) {
-    struct buffer *each[] = {&o->a, &o->b, &o->c, &o->before, &o->workspace, &o->copy};
-    for (int i = 0; i < 6; i++)
-        buffer_free(each[i]);
-}
-
-static int held_run(const struct arm *arm, const struct judged *p, const struct operands *o,
-                    stream first, stream second) {
-    static int *released;
-    if (!released)
-        must(cu.cuMemHostAlloc((void **)&released, sizeof *released, 2), "a flag");
-    *released = 0;
-    launch("kit_hold", 1, 1, 1, 1, first, (void *[]){&released});
-    launch("kit_hold", 1, 1, 1, 1, NULL, (void *[]){&released});
-    int status = arm->run(arm, p, o->a.at, o->b.at, o->c.at, o->workspace.at, second);
-    must(cu.cuMemcpyDtoDAsync_v2(o->copy.at, o->c.at, o->c.bytes, second), "a copy");
-    status = status ? status : cu.cuStreamSynchronize(second);
-    *(volatile int *)released = 1;
-    return status ? status : cu.cuCtxSynchronize();
-}
-
-/* Sets C's elements from `seed` or to poison. The gaps between rows are always poison. */
-static void prepare_c(const struct judged *p, struct operands *o, bool keep, uint64_t seed) {
-    struct judged of = *p;
-    if (p->beta == 0 && keep)
-        return;
-    must(cu.cuMemsetD8_v2(o->c.at, POISON, o->c.bytes), "poison");
-    if (p->beta == 0)
-        return;
-    fill_normal(o->before.at, c_size(p), seed, p->format_c);
-    launch("kit_copy", 264, 1, 1, 256, NULL, (void *[]){&of, &o->before.at, &o->c.at});
-}
-
-static const char *judged_runs(const struct arm *arm, const struct judged *p, struct operands *o,
-                               uint64_t seed) {
-    static stream first, second;
-    static char said[300];
-    uint64_t found = 0;
-    if (!first) {
-        must(cu.cuStreamCreate(&first, NON_BLOCKING), "a stream");
-        must(cu.cuStreamCreate(&second, NON_BLOCKING), "a stream");
-    }
-    /* Run 0 has poisoned C and workspace. Run 1 has other data in the same buffers, with C and
-     * workspace unchanged. Run 2 repeats the data of run 1 with poison, on a second stream, while
-     * the first stream and the legacy stream are blocked. */
-    for (int run = 0; run < 3; run++) {
-        if (run < 2) {
-            fill_normal(o->a.at, a_size(p), seed + 10 * (uint64_t)run, p->bf16);
-            fill_normal(o->b.at, b_size(p), seed + 10 * (uint64_t)run + 1, p->bf16);
-        }
-        prepare_c(p, o, run == 1, seed + 5 + (run > 0));
-        if (run != 1)
-            must(cu.cuMemsetD8_v2(o->workspace.at, run ? 0x5a : POISON, o->workspace.bytes),
-                 "poison");
-        const int64_t a_all = a_size(p), b_all = b_size(p);
-        const uint64_t a_was = hash(o->a.at, 1, a_all, a_all),
-                       b_was = hash(o->b.at, 1, b_all, b_all);
-        must(cu.cuCtxSynchronize(), "operands");
-        int status = run == 2 ? held_run(arm, p, o, first, second)
-                              : arm->run(arm, p, o->a.at, o->b.at, o->c.at, o->workspace.at, first);
-        status = status ? status : cu.cuCtxSynchronize();
-        if (status) {
-            snprintf(said, sizeof said, "the call or the kernel returned status %d", status);
-            return said;
-        }
-        if (!buffer_intact(&o->a) || !buffer_intact(&o->b) || !buffer_intact(&o->c) ||
-            !buffer_intact(&o->workspace))
-            return "wrote outside a buffer";
-        if (p->ldc != p->n &&
-            differs(o->c.at, (int64_t)p->m * p->batch, C_WORDS * p->n, C_WORDS * (p->ldc - p->n),
-                    C_WORDS * p->ldc, POISON << 8 | POISON))
-            return "wrote between the rows of C";
-        if (a_was != hash(o->a.at, 1, a_all, a_all) || b_was != hash(o->b.at, 1, b_all, b_all))
-            return "changed an input";
-        const uint64_t left = hash(run == 2 ? o->copy.at : o->c.at, (int64_t)p->m * p->batch,
-                                   C_WORDS * p->n, C_WORDS * p->ldc);
-        if (run == 2)
-            return left == found ? NULL : "a second call on another stream gave another result";
-        found = left;
-        struct reference r = reference_make(p, o->a.at, o->b.at, seed + 99);
-        const char *wrong = judge_c(&r, p, o->before.at, o->c.at);
-        reference_free(&r);
-        if (wrong) {
-            snprintf(said, sizeof said, "%s%s",
-                     run ? "with C unchanged from the previous call: " : "", wrong);
-            return said;
-        }
-    }
-    return NULL;
-}
-
-const char *judge_arm(const struct arm *arm, const struct judged *p, uint64_t seed, int shift) {
-    const size_t off = 2 * (size_t)shift, wanted = arm->needs(arm, p);
-    struct operands o = {.a = buffer_make(2 * (size_t)a_size(p), off),
-                         .b = buffer_make(2 * (size_t)b_size(p), off),
-                         .c = buffer_make(2 * C_WORDS * (size_t)c_size(p), C_WORDS * off),
-                         .before = buffer_make(2 * C_WORDS * (size_t)c_size(p), 0),
-                         .workspace = buffer_make(wanted ? (wanted + 255) / 256 * 256 : 256, 0),
-                         .copy = buffer_make(2 * C_WORDS * (size_t)c_size(p), 0)};
-    const char *wrong = judged_runs(arm, p, &o, seed);
-    free_all(&o);
-    return wrong;
 }
 
 static double decoded(uint16_t bits, int bf16) {
@@ -375,7 +278,7 @@ static void *fetched(pointer at, size_t bytes) {
 const char *judge_oracle(uint64_t seed) {
     static char said[200];
     for (int form = 0; form < 8; form++) {
-        const struct judged p = problem_of(97, 83, 331, 1, form & 1, form >> 1 & 1, form >> 2, 3);
+        const struct judged p = product_of(97, 83, 331, 1, form & 1, form >> 1 & 1, form >> 2, 3);
         const size_t cells = (size_t)p.m * (size_t)p.n;
         const pointer a = reserve(2 * (size_t)a_size(&p)), b = reserve(2 * (size_t)b_size(&p));
         const pointer sums = reserve(8 * cells), magnitudes = reserve(8 * cells),
@@ -418,4 +321,44 @@ const char *judge_oracle(uint64_t seed) {
         }
     }
     return NULL;
+}
+
+/* The side of a cube that is too large for a comparison of every element. */
+static int large(void) {
+    int side = 8;
+    while ((double)side * side * side <= judge_every)
+        side += 8;
+    return side + 8;
+}
+
+struct judged fault_problem(int fault) {
+    if (fault == FAULT_HALVES_K_WHEN_LARGE || fault == FAULT_ONE_ROW_WRONG_WHEN_LARGE)
+        return product_of(large(), large(), large(), 1, 1, 0, 1, 0);
+    if (fault == FAULT_SUMS_IN_16_BITS)
+        return product_of(128, 128, 1024, 1, 1, 0, 0, 0);
+    if (fault == FAULT_WRITES_BETWEEN_ROWS || fault == FAULT_IGNORES_BETA) {
+        struct judged p = product_of(67, 131, 77, 1, 0, 1, 1, 5);
+        if (fault == FAULT_IGNORES_BETA)
+            p.alpha = -0.75f, p.beta = 0.5f;
+        return p;
+    }
+    return product_of(fault == FAULT_PLAIN ? 97 : 64, 72, 136, fault == FAULT_PLAIN ? 3 : 1, 1, 0,
+                      0, 0);
+}
+
+void plain(const struct judged *p, const pointer *at, pointer workspace, int fault, int call,
+           stream on) {
+    struct judged of = *p;
+    pointer a = at[0], b = at[1], c = at[RESULT];
+    int k_end = p->k;
+    const bool small = (double)p->m * p->n * p->k <= judge_every;
+    if (fault == FAULT_SKIPS_LAST_K_TILE)
+        k_end = (p->k - 1) / 64 * 64;
+    if (fault == FAULT_HALVES_K_WHEN_LARGE && !small)
+        k_end = p->k / 2;
+    if (fault == FAULT_ONE_ROW_WRONG_WHEN_LARGE && small)
+        fault = FAULT_PLAIN;
+    const int64_t blocks = ((int64_t)p->m * p->n * p->batch + 255) / 256;
+    launch("kit_plain", (unsigned)(blocks < 1 << 20 ? blocks : 1 << 20), 1, 1, 256, on,
+           (void *[]){&of, &a, &b, &c, &workspace, &fault, &k_end, &call});
 }

@@ -110,17 +110,14 @@ static const char *next(struct child *of, bool *late) {
 
 /* Describes a step whose worker ended without a line. */
 static void add_lost(const char *step, bool late, int status) {
-    char kind[16] = "", dtype[8] = "";
-    int v[6] = {0};
+    char kind[16] = "";
+    int number = 0;
     sscanf(step, "%15s", kind);
     row_add("\"kind\":\"%s\",\"of\":{", kind);
-    if (sscanf(step, "time %7s %d %d %d %d %d %d", dtype, v, v + 1, v + 2, v + 3, v + 4, v + 5) ==
-        7)
-        row_add("\"dtype\":\"%s\",\"options\":{\"a_along_m\":%d,\"b_along_k\":%d},\"dims\":{\"m\":%d,\"n\":%d,"
-                "\"k\":%d,\"batch\":%d}",
-                dtype, v[0], v[1], v[2], v[3], v[4], v[5]);
-    else if (sscanf(step, "%*s %d", v) == 1)
-        row_add("\"%s\":%d", strcmp(kind, "verify") != 0 ? "control" : "variant", v[0]);
+    if (!strcmp(kind, "time"))
+        add_timed(step);
+    else if (sscanf(step, "%*s %d", &number) == 1)
+        row_add("\"%s\":%d", strcmp(kind, "verify") != 0 ? "control" : "variant", number);
     row_add("},\"outcome\":\"%s\",\"message\":\"the process ended with status %d\"",
             late ? "timeout" : "crash", status);
 }

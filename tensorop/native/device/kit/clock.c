@@ -1,5 +1,5 @@
-/* Times the variants that serve a problem, and cuBLASLt's answers, in turn in one process. Each arm
- * runs graphs of a few milliseconds, on operands that together are larger than L2. Every other
+/* Times the variants that serve a problem, and the baseline's answers, in turn in one process. Each
+ * arm runs graphs of a few milliseconds, on operands that together are larger than L2. Every other
  * round reverses the order. The result of each arm is judged. */
 #include "kit.h"
 
@@ -26,12 +26,12 @@ enum {
 double clock_l2 = 180e6; /* bytes of all operands */
 double clock_graph_us = 2000, clock_heat_ms = 400;
 
-/* There is one more C than inputs. So no product finds its own earlier result in its C, and an arm
+/* There is one more result than inputs. So no call finds its own earlier result, and an arm
  * that skips finished work gains nothing. */
 struct sets {
     struct judged p;
     int inputs;
-    struct buffer *a, *b, *c, workspace;
+    struct buffer *of[OPERANDS], workspace;
     pointer region;
 };
 
@@ -56,38 +56,49 @@ static struct buffer sliced(pointer *next, size_t bytes) {
     return b;
 }
 
-static size_t taken(int64_t words) { return 2 * GUARD + (2 * (size_t)words + 255) / 256 * 256; }
+static size_t taken(size_t bytes) { return 2 * GUARD + (bytes + 255) / 256 * 256; }
+
+/* The number of an operand's buffers. */
+static int many_of(const struct sets *s, int operand) { return s->inputs + (operand == RESULT); }
 
 static void sets_make(struct sets *s, const struct judged *p, size_t workspace, uint64_t seed) {
-    const double one = 2.0 * (double)(a_size(p) + b_size(p) + C_WORDS * c_size(p));
+    double one = 0;
+    size_t all = 0;
+    for (int i = 0; i < OPERANDS; i++)
+        one += (double)operand_bytes(p, i);
     s->p = *p;
     s->inputs = clock_l2 / one < 2 ? 2 : clock_l2 / one > SETS ? SETS : (int)(clock_l2 / one) + 1;
     s->inputs += s->inputs % 2;
-    const size_t many = (size_t)s->inputs;
-    const size_t all =
-        many * (taken(a_size(p)) + taken(b_size(p))) + (many + 1) * taken(C_WORDS * c_size(p));
+    for (int i = 0; i < OPERANDS; i++) {
+        s->of[i] = calloc((size_t)many_of(s, i), sizeof *s->of[i]);
+        all += (size_t)many_of(s, i) * taken(operand_bytes(p, i));
+    }
     must(cu.cuMemAlloc_v2(&s->region, all), "memory for the operands");
     must(cu.cuMemsetD8_v2(s->region, 0xff, all), "memory is filled");
-    s->a = calloc(many, sizeof *s->a), s->b = calloc(many, sizeof *s->b),
-    s->c = calloc(many + 1, sizeof *s->c);
     pointer next = s->region;
-    for (int i = 0; i <= s->inputs; i++) {
-        s->c[i] = sliced(&next, 2 * C_WORDS * (size_t)c_size(p));
-        if (i == s->inputs)
-            break;
-        s->a[i] = sliced(&next, 2 * (size_t)a_size(p)),
-        s->b[i] = sliced(&next, 2 * (size_t)b_size(p));
-        fill_normal(s->a[i].at, a_size(p), seed + 2 * (uint64_t)i, p->bf16);
-        fill_normal(s->b[i].at, b_size(p), seed + 2 * (uint64_t)i + 1, p->bf16);
-    }
+    for (int set = 0; set <= s->inputs; set++)
+        for (int i = 0; i < OPERANDS; i++) {
+            if (set == many_of(s, i))
+                continue;
+            s->of[i][set] = sliced(&next, operand_bytes(p, i));
+            if (i != RESULT)
+                operand_fill(p, i, s->of[i][set].at, seed + RESULT * (uint64_t)set + (uint64_t)i);
+        }
     s->workspace = buffer_make((workspace + 511) / 256 * 256, 0);
     must(cu.cuCtxSynchronize(), "operands");
+}
+
+/* The operands of the launch of a number. */
+static void operands_of(const struct sets *s, int launch, pointer *at) {
+    for (int i = 0; i < OPERANDS; i++)
+        at[i] = s->of[i][launch % many_of(s, i)].at;
 }
 
 static void sets_free(struct sets *s) {
     cu.cuMemFree_v2(s->region);
     buffer_free(&s->workspace);
-    free(s->a), free(s->b), free(s->c);
+    for (int i = 0; i < OPERANDS; i++)
+        free(s->of[i]);
 }
 
 static void graph_free(struct timed *t) {
@@ -102,9 +113,11 @@ static bool captured(struct timed *t, const struct sets *s, int launches) {
     graph_free(t);
     t->launches = launches;
     int status = cu.cuStreamBeginCapture_v2(on, RELAXED);
-    for (int i = 0; i < launches && !status; i++)
-        status = t->arm.run(&t->arm, &s->p, s->a[i % s->inputs].at, s->b[i % s->inputs].at,
-                            s->c[i % (s->inputs + 1)].at, s->workspace.at, on);
+    for (int i = 0; i < launches && !status; i++) {
+        pointer at[OPERANDS];
+        operands_of(s, i, at);
+        status = t->arm.run(&t->arm, &s->p, at, s->workspace.at, on);
+    }
     const int last = cu.cuStreamEndCapture(on, &graph);
     status = status ? status : last;
     status = status ? status : cu.cuGraphInstantiateWithFlags(&t->graph, graph, 0);
@@ -126,11 +139,11 @@ static double took(const struct timed *t, bool sample) {
     return (double)ms * 1000 / t->launches;
 }
 
-/* Fills all Cs with poison, runs the arm's graph, and judges two of the Cs. */
+/* Fills all results with poison, runs the arm's graph, and judges two of them. */
 static const char *left_right(const struct timed *t, const struct sets *s,
-                              const struct reference *references, int many) {
+                              struct reference *const *references, int many) {
     for (int i = 0; i <= s->inputs; i++)
-        must(cu.cuMemsetD8_v2(s->c[i].at, 0xff, s->c[i].bytes), "poison");
+        must(cu.cuMemsetD8_v2(s->of[RESULT][i].at, 0xff, s->of[RESULT][i].bytes), "poison");
     must(cu.cuCtxSynchronize(), "poison");
     took(t, false), took(t, false);
     for (int i = 0; i < many; i++) {
@@ -138,8 +151,8 @@ static const char *left_right(const struct timed *t, const struct sets *s,
         int launch = t->launches - 1;
         while (launch >= 0 && launch % s->inputs != input)
             launch--;
-        const struct buffer *c = &s->c[launch % (s->inputs + 1)];
-        const char *wrong = judge_c(&references[i], &s->p, 0, c->at);
+        const struct buffer *c = &s->of[RESULT][launch % (s->inputs + 1)];
+        const char *wrong = judge_result(references[i], &s->p, 0, c->at);
         if (wrong)
             return wrong;
         if (!buffer_intact(c) || !buffer_intact(&s->workspace))
@@ -154,10 +167,10 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static bool of_library(const struct timed *t) { return strcmp(t->arm.name, "cublaslt") == 0; }
+static bool of_library(const struct timed *t) { return strcmp(t->arm.name, baseline_name) == 0; }
 
-/* Runs short rounds of all arms. Arms far from the fastest, and cuBLASLt's slower answers, are not
- * timed further. */
+/* Runs short rounds of all arms. Arms far from the fastest, and the baseline's slower answers, are
+ * not timed further. */
 static double screen(const struct sets *s, int count, int turn) {
     double fastest = 1e30, best = 1e30;
     for (int i = 0; i < count; i++) {
@@ -212,7 +225,7 @@ static void add_arms(int count, int sets, int launches) {
     row_add(",\"arms\":[");
     for (int i = 0; i < count; i++) {
         const struct timed *t = &timed[i];
-        row_add("%s{\"%s\":%d", i ? "," : "", of_library(t) ? "cublaslt" : "variant",
+        row_add("%s{\"%s\":%d", i ? "," : "", of_library(t) ? baseline_name : "variant",
                 t->arm.number);
         if (t->refused[0])
             row_add(",\"refused\":"), row_text(t->refused);
@@ -232,7 +245,7 @@ static void add_arms(int count, int sets, int launches) {
 const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
     struct arm lt[MOST_LT];
     struct sets s;
-    struct reference references[2];
+    struct reference *references[2];
     size_t workspace = 0;
     int count = 0;
     if (!on) {
@@ -241,10 +254,10 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
         must(cu.cuEventCreate(&ended, 0), "an event");
     }
     memset(timed, 0, sizeof timed);
-    for (int i = 0; i < tensorop_gemm_variants() && count < ARMS - MOST_LT; i++)
+    for (int i = 0; i < LIBRARY(variants)() && count < ARMS - MOST_LT; i++)
         if (variant_serves(i, p, 0))
             timed[count++].arm = arm_of_variant(i);
-    const int answers = lt_arms(p, lt, MOST_LT);
+    const int answers = baseline_arms(p, lt, MOST_LT);
     for (int i = 0; i < answers; i++)
         timed[count++].arm = lt[i];
     for (int i = 0; i < count; i++) {
@@ -252,14 +265,16 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
         workspace = wanted > workspace ? wanted : workspace;
     }
     sets_make(&s, p, workspace, seed);
-    const int turn = 2 * (s.inputs + 1); /* no C gets the same input in the next turn */
+    const int turn = 2 * (s.inputs + 1); /* no result gets the same input in the next turn */
     const double fastest = screen(&s, count, turn);
     int turns = (int)(clock_graph_us / (fastest * turn)) + 1;
     const int most = 4000 / turn > 0 ? 4000 / turn : 1;
     turns = turns < most ? turns : most;
     for (int i = 0; i < 2; i++) {
         const int input = i * (s.inputs / 2);
-        references[i] = reference_make(p, s.a[input].at, s.b[input].at, seed + 7 + (uint64_t)i);
+        pointer at[OPERANDS];
+        operands_of(&s, input, at);
+        references[i] = reference_make(p, at, seed + 7 + (uint64_t)i);
     }
     const char *outcome = "ok";
     for (int i = 0; i < count; i++) {
@@ -275,15 +290,13 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
         if (!of_library(t)) /* a baseline's error is only recorded */
             outcome = "wrong-result";
     }
-    rounds_of(count, rounds,
-              2.0 * p->m * p->n * p->k * p->batch > 1e10 ? clock_heat_ms / 1000
-                                                         : clock_heat_ms / 8000);
+    rounds_of(count, rounds, work_of(p) > 1e10 ? clock_heat_ms / 1000 : clock_heat_ms / 8000);
     add_arms(count, s.inputs, turns * turn);
     for (int i = 0; i < count; i++)
         graph_free(&timed[i]);
     for (int i = 0; i < 2; i++)
-        reference_free(&references[i]);
+        reference_free(references[i]);
     sets_free(&s);
-    lt_release(lt, answers);
+    baseline_release(lt, answers);
     return outcome;
 }

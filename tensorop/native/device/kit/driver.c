@@ -147,8 +147,9 @@ void board_members(void) {
     row_add(",\"device\":"), row_text(name);
     row_add(",\"driver\":"), row_text(board.driver);
     row_add(",\"capability\":%d,\"multiprocessors\":%d,\"memory\":%zu,\"watts\":%u,\"cuda\":%d,"
-            "\"cublaslt\":%zu",
-            10 * major + minor, many, total, watts / 1000, driver, lt_version());
+            "\"%s\":%zu",
+            10 * major + minor, many, total, watts / 1000, driver, baseline_name,
+            baseline_version());
 }
 
 void board_sample(void) {
