@@ -32,7 +32,8 @@ CONTENTS = {
     ],
     "How-to: extend": [
         "how-to/write-a-kernel-template.md", "how-to/judge-a-kernel.md", "how-to/use-an-llm.md",
-        "how-to/describe-a-platform.md", "how-to/calibrate-a-core.md", "how-to/write-a-tuner.md", "how-to/",
+        "how-to/describe-a-platform.md", "how-to/calibrate-a-core.md", "how-to/write-a-tuner.md",
+        "how-to/add-a-device-operator.md", "how-to/",
     ],
     "Reference": [
         "reference/cli.md", "reference/python.md", "reference/c-api.md", "reference/environment.md",

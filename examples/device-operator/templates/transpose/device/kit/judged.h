@@ -1,0 +1,5 @@
+/* A problem that a kit judges. */
+struct judged {
+    int m, n, batch, format, type;
+    float alpha;
+};
