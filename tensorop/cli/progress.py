@@ -110,7 +110,7 @@ class _View:
         if inner.best is None or not (cost := inner.best.score.cost):
             return ", ".join(parts)
         best = [f"{event.bound / cost:.0%} of the core's peak"] if event.bound else []
-        best += [f"{self.first / cost:.2f} times as fast as the first trial"] if self.first else []
+        best += [f"{self.first / cost:.2f} times as fast as the first trial"] if inner.trials > 1 and self.first else []
         best.append(f"{cost:.4g} {event.unit} by {inner.best.trial.variant}")
         return f"{', '.join(parts)}; best: {', '.join(best)}"
 

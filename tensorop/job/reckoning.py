@@ -12,7 +12,7 @@ from tensorop.events import Done, Event, Note, Phase, Trying
 from tensorop.job.forecast import SEARCH, SET_UP, Forecast, about, remember
 from tensorop.model.search_events import SearchEnded, TrialEnded
 
-_CHANGED, _LEAST_S = 0.25, 10.0  # a new total is shown if it differs by this share, and by so many seconds
+_CHANGED, _LEAST_S = 0.3, 15.0  # a new total is shown if it differs by this share, and by so many seconds
 _FASTEST, _SLOWEST = 0.5, 20.0  # limits of the pace, since one short piece says little
 
 _Key = tuple[str, str]  # stage and dtype of trials; a part, or a stage that measures, and ""
