@@ -31,10 +31,10 @@ from tensorop.model.winner import Leaf, Split, Tree, Winners
 from tensorop.space.problems import features
 
 TRAIN_SHAPES = 14000  # shapes in each layout on which the tree is grown
-CV_SHAPES = 1500  # the same for a tree of the cross-validation
-SHAPES_PER_MEASURED = 120  # upper bound of both, per measured shape
+CV_SHAPES = 1500  # shapes in each layout on which a tree of the cross-validation is grown
+SHAPES_PER_MEASURED = 120  # most shapes in each layout of either tree, for each measured shape
 CV_PARTS = 5  # parts of the cross-validation
-MEASURED_WEIGHT = 3.0  # of a measured problem; a predicted one has weight 1
+MEASURED_WEIGHT = 3.0  # weight of a measured problem; a predicted problem has weight 1
 FLAG_DISTANCE = 3.0  # octaves between two problems that differ in a yes-or-no feature
 MIN_GAIN = 2e-5  # least gain of a split: mean over all problems, natural logarithm of cost
 DIRECT_SHAPES = 200  # shapes in each layout on which the direct variant is compared
@@ -133,7 +133,7 @@ class FitData:
     terms: tuple[Matrix, ...]  # one matrix a variant: measured problems x terms
     barred: NDArray[np.bool_]
     places: Matrix
-    also: tuple[tuple[CostSamples, PoolKey, tuple[int, ...]], ...]  # the last: each problem's part
+    also: tuple[tuple[CostSamples, PoolKey, tuple[int, ...]], ...]  # samples, pool, part of each problem
     parts: tuple[int, ...]  # part of each measured problem, for cross-validation
 
     def fitted(self, without: int | None = None) -> list[Fitted]:
@@ -317,13 +317,13 @@ def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
 
 
 def _dear(logs: Matrix, barred: NDArray[np.bool_]) -> Matrix:
-    """The logarithms of cost, with barred variants dearer than all others."""
+    """The logarithms of costs, where a barred variant costs more than all others."""
     found: Matrix = np.where(barred, logs.max(axis=1, keepdims=True) + math.log(UNTRIED_FACTOR), logs)
     return found
 
 
 def _over_best(logs: Matrix) -> Matrix:
-    """Losses over each problem's best; rounded, so that the last bits of a sum change no tree."""
+    """Losses relative to each problem's best variant; rounded, so that the last bits of a sum change no tree."""
     found: Matrix = np.round(logs - logs.min(axis=1, keepdims=True), 6)
     return found
 

@@ -151,7 +151,7 @@ def _of_winners(task: Task, given: Winners, vlen: int) -> list[CostRow]:
 
 
 def _of(given: Winners) -> dict[str, object]:
-    """Identity of the measured variants in a journal note."""
+    """The fields of a journal note that identify the measured variants."""
     variants = [{"id": variant.id, "specialisations": list(variant.specialisations)} for variant in given.all]
     return {"dtype": given.dtype, "variants": variants}
 

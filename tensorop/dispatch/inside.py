@@ -25,12 +25,12 @@ from tensorop.trial.calls import measured_call, warming_calls
 from tensorop.trial.roof import Roof
 from tensorop.verify.answers import Answers
 
-FAILS = FAULTS | {Kind.TIMEOUT}  # twice, for a machine can be busy
+FAILS = FAULTS | {Kind.TIMEOUT}  # outcomes that refuse a variant; a timeout does so at the second try
 UNMEASURED = "unmeasured"  # journal note: a variant without a result
 MESSAGE = 300
 
 
-Place = tuple[int, int, int]  # of a cost: a probe's, a VLEN, a variant
+Place = tuple[int, int, int]  # of a cost: number of the probe, VLEN, number of the variant
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LibraryBench:
     def rows(self, wanted: Sequence[Probe], answers: Answers | None = None) -> dict[int, list[CostRow]]:
         """VLEN -> costs of each probe; probes on which no variant could be measured are left out.
 
-        answers: of problems that are measured elsewhere too
+        answers: the oracle's results for problems that are measured elsewhere too
 
         A correct variant without a result (a timeout, for example) is noted in the journal once for each kind of
         outcome. Raises RefusedVariant for a variant that fails.

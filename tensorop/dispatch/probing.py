@@ -49,7 +49,7 @@ def compare(task: Task, library: Path, given: Winners) -> None:
 
 
 def probe(task: Task, library: Path, given: Winners) -> None:
-    """Measures batches until their share of the budget is used, at least one. Those of an earlier process count."""
+    """Measures batches until their share of the budget is used, at least one. Batches of an earlier process count."""
     measured = evidence.batches(task, given)
     if len(given.all) < 2 or (measured and measured[-1].done):
         return

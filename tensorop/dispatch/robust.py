@@ -1,4 +1,4 @@
-"""Chooses among close variants by what a board model does not know: its alternatives and its assumed constants.
+"""Chooses among close variants by a board model's uncertainties: its alternatives and its assumed constants.
 
 The search minimises the cost at the model's best fit. Among variants that are close there, the dispatch takes the one
 whose cost under its worst alternative is least. Constants that alone would change the choice are noted in the journal,

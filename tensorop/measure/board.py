@@ -123,7 +123,11 @@ def prepare(
 
 
 def plugin(scenarios: int = 1) -> Path:
-    """The plug-in for this machine with room for `scenarios`; cached by source, compiler and processor."""
+    """The path of QEMU's plug-in that counts a board model's cycles; built if it is not in the cache.
+
+    scenarios: how many sets of the model's constants one run counts
+    Raises MissingTool without a host compiler, JobError for too many scenarios.
+    """
     lanes = next((n for n in LANES if n >= scenarios), None)
     if lanes is None:
         raise JobError(f"the board model supports at most {LANES[-1]} scenarios at once; got {scenarios}")

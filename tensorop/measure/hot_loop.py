@@ -1,4 +1,8 @@
-"""The loop that takes most of a call's time: counted under a board model, found in the machine code for a clock."""
+"""The loop that takes most of a call's time.
+
+A board model counts how often each instruction runs. A clock counts nothing; so on platforms that a clock measures, it
+is the innermost loop of the program's machine code.
+"""
 
 from __future__ import annotations
 

@@ -87,10 +87,10 @@ class _Kernel:
 
 
 def together(parts: Mapping[str, Sources]) -> Sources:
-    """The C of one product from the C of its operators, by name.
+    """The C of one product of several operators. parts: the C of each operator, by its name
 
-    A library that several operators have (the standard names over each) becomes one. Raises JobError if two operators
-    have a public header with the same name and different texts.
+    If several operators have a library of one name, such as libtensorop_cblas, the product has one library with the
+    functions of all. Raises JobError if two operators have a public header with the same name and different texts.
     """
     if len(parts) == 1:
         return next(iter(parts.values()))

@@ -1,9 +1,9 @@
-"""Rendering a stranger's template in a process of its own, which can be stopped.
+"""Renders an untrusted template in a process of its own, which can be stopped.
 
-A template can loop for ever or ask for all memory, and nothing within one process stops that for certain. So each
-rendering has a process with a limit on processor time, memory and files, its output is read up to a bound, and this
-process waits no longer than its limit. Those processes are forks of one that stays (`resident`), since starting
-Python takes as long as building a kernel. It knows the primitives' names, not their C.
+A template can loop for ever or request all memory, and nothing within one process stops that for certain. So each
+rendering has a process with limits on processor time, memory and files. This process reads its output up to a bound and
+waits until a deadline. A rendering's process is a fork of a fork of the resident process (`resident`), since starting
+Python takes as long as building a kernel. These processes know the names of primitives, not their C.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from tensorop.render import render
 from tensorop.render.resident import SECONDS
 
 _COMMAND = (sys.executable, "-m", "tensorop.render.resident")
-_TEMPLATES = 16  # that have a process at once
+_TEMPLATES = 16  # templates that have a process at the same time
 _TRIES = 3
 _CHUNK = 1 << 18
 
 
 @dataclass(eq=False)
 class _Resident:
-    """The process that stays, started by process `owner`, and by template the sockets of those it forked, the last used
-    one last. ended: whether it ended with all children of this process."""
+    """The resident process."""
 
     child: subprocess.Popen[bytes]
-    way: socket.socket
-    owner: int = field(default_factory=os.getpid)
+    way: socket.socket  # to the resident process
+    owner: int = field(default_factory=os.getpid)  # the process that started it
+    # description of a template -> socket to the process that was forked for it; the last used one is last
     templates: dict[bytes, socket.socket] = field(default_factory=dict)
-    ended: bool = False
+    ended: bool = False  # whether `children.end` killed it, with all children of this process
 
     def lives(self) -> bool:
         return self.owner == os.getpid() and not children.was_ended(self.child) and _open(self.way)
 
     def template(self, wish: bytes) -> socket.socket:
-        """Over it that template's process is asked for renderings."""
+        """The socket to a template's process, which is forked if there is none. wish: description of the template"""
         found = self.templates.pop(wish, None)
         if found is None or not _open(found):
             if found is not None:
@@ -77,7 +77,7 @@ class _Resident:
                 self.ended = True
 
     def heed(self) -> None:
-        """Raises children.Cancelled where all children were ended."""
+        """Raises children.Cancelled if all children of this process were killed."""
         if self.ended or children.was_ended(self.child):
             raise children.Cancelled
 
@@ -113,7 +113,7 @@ def texts(
 
 
 def close() -> None:
-    """Ends the process that stays, if there is one; the next rendering starts another."""
+    """Ends the resident process, if there is one; the next rendering starts another."""
     global _resident
     with _lock:
         if _resident is not None:
@@ -125,8 +125,12 @@ atexit.register(close)
 
 
 def _answer(wish: bytes, job: bytes, most: int, until: float) -> bytes | None:
-    """What a rendering's process wrote, less than a line where it died, None where its time was up. A rendering whose
-    template's process ended is asked for again: another rendering, or somebody else, may have brought that about."""
+    """The output of a rendering's process: one line, less if the process died, None after the deadline.
+
+    If the template's process ended meanwhile, the rendering is repeated, since another rendering or a kill from outside
+    may have ended it. wish: description of the template; job: input of the rendering; most: bytes of the output; until:
+    deadline on the monotonic clock
+    """
     reply: bytes | None = b""
     for _ in range(_TRIES):
         mine, theirs = os.pipe()
@@ -152,7 +156,7 @@ def _answer(wish: bytes, job: bytes, most: int, until: float) -> bytes | None:
 
 
 def _living() -> _Resident:
-    """The process that stays, started where there is none. Raises MissingTool, children.Cancelled."""
+    """The resident process, started if there is none. Raises MissingTool, children.Cancelled."""
     global _resident
     if _resident is None or not _resident.lives():
         old, _resident = _resident, None
@@ -184,7 +188,10 @@ def _drop(wish: bytes) -> None:
 
 
 def _ask(way: socket.socket, descriptor: int, wish: bytes) -> None:
-    """Sends a descriptor and a file that holds the wish. Nobody hears it where the process has ended."""
+    """Sends a descriptor, and a file that contains `wish`, to the process at the other end of `way`.
+
+    If that process has ended, nothing happens.
+    """
     with open(os.memfd_create("wish"), "wb") as file, contextlib.suppress(OSError):
         file.write(wish)
         file.flush()
@@ -202,7 +209,8 @@ def _open(way: socket.socket) -> bool:
 
 
 def _read(pipe: int, most: int, until: float) -> bytes | None:
-    """A line, or what came before the end or was more than `most`; None where its time was up."""
+    """A line of the pipe; less if the pipe ended before, the first bytes beyond `most` of a longer one, None at the
+    deadline."""
     out = bytearray()
     poll = select.poll()
     poll.register(pipe, select.POLLIN)

@@ -18,11 +18,11 @@ from tensorop.model.primitive import Primitive, Primitives
 from tensorop.render import render, words
 from tensorop.space import Space
 
-CANDIDATE = "candidate.c.j2"  # a template: a kernel behind the harness
-# a template beside it: the kernel's part of the candidate, if it is compiled apart from the driver
+CANDIDATE = "candidate.c.j2"  # an operator's template: a candidate for the harness
+# an operator's template: the kernel's part of a candidate, if kernels are compiled apart from the driver
 CANDIDATE_KERNEL = "candidate_kernel.c.j2"
 KERNEL = "kernel.c.j2"  # an operator's template: the tiles of one micro-kernel
-DECIDE = "decide.c.j2"  # an operator's template: what its driver decides, for the host
+DECIDE = "decide.c.j2"  # an operator's template: the driver's decisions, compiled for this machine
 LANES = "lanes"  # the call in a kernel's text that returns the elements in a vector
 _NUMERIC = re.compile(r"[0-9 +*/()-]+")
 
@@ -277,10 +277,13 @@ def decide(operator: Operator, platform: Platform, variant: Variant) -> str | No
 
 
 def around(operator: Operator, platform: Platform, variant: Variant, text: KernelText) -> dict[str, object]:
-    """Names of templates around a kernel's text: primitives as functions, `kernel` (its C), `edge` and others.
+    """The names that the operator's own templates can use, such as its driver, which include the kernel's C.
 
-    `edge` has the edge kernel's `ident`, `lanes`, `support` and C, or is None. `interface`: Interface.names;
-    `blocking`: the variant's blocking tunables that are numbers.
+    They are `template_names`, the primitives as functions, and
+    kernel: C of the micro-kernel
+    edge: None, or `ident`, `lanes`, `support` and C (`kernel`) of the edge kernel
+    interface: Interface.names
+    blocking: the variant's blocking tunables that are numbers
     """
     primitives = platform.at(variant.kernel.vlen).primitives_of(variant.kernel.dtype, variant.point)
     names = {**template_names(operator, platform, variant), **render.functions(primitives)}

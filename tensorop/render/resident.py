@@ -1,9 +1,9 @@
-"""The process that strangers' templates are rendered in: it imports once, and forks for all it is asked.
+"""The resident process, whose forks render untrusted templates. It imports the modules once.
 
-It forks a process for each kernel template, which reads that and the templates around it, and that one forks a
-process for each rendering. Neither it nor what it forks for one template ever sees another's text, and a rendering
-ends with its process: nothing that a template does reaches the next one. Limits are set before a stranger's
-first byte is read.
+It forks a process for each kernel template. The template's process reads the kernel template and the operator's
+templates around it, and forks a process for each rendering. So no process sees the texts of two kernel templates, and
+nothing that a template does in one rendering affects the next one. Limits are set before the first untrusted byte is
+read.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ MEMORY = 1 << 30
 IDLE_S = 60
 _FILES = 64
 
-Work = Callable[[int, int], None]  # what a forked process does with the two descriptors it was sent
+Work = Callable[[int, int], None]  # the task of a forked process, with the two descriptors that were sent for it
 
 
 def main() -> None:
-    """argv: the parent's process id. stdin: the socket over which it asks."""
+    """argv: the parent's process id. stdin: the socket on which the parent sends requests."""
     limits.limit(resource.RLIMIT_AS, MEMORY)
     limits.limit(resource.RLIMIT_FSIZE, 0)
     limits.limit(resource.RLIMIT_CORE, 0)
     limits.limit(resource.RLIMIT_NOFILE, _FILES)
     parent = int(sys.argv[1])
-    # It comes at the end of the thread that started this process, too: then the parent is still there.
+    # The kernel sends the signal also when the parent's thread ends that started this process. The parent lives then.
     signal.signal(signal.SIGTERM, lambda *_: limits.alone(parent))
     limits.ends_with(parent, signal.SIGTERM)
     asked = socket.socket(fileno=os.dup(0))
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _serve(asked: socket.socket, work: Work) -> NoReturn:
-    """Forks a process for each pair of descriptors that is sent, until nobody can send one any more."""
+    """Forks a process for each pair of descriptors that is sent, until the other end of the socket is closed."""
     running: dict[int, int] = {}
     poll = select.poll()
     poll.register(asked, select.POLLIN)
@@ -75,7 +75,7 @@ def _serve(asked: socket.socket, work: Work) -> NoReturn:
 
 
 def _bury(number: int) -> None:
-    """Kills what an ended process left in its group, and lets go of its number."""
+    """Kills the processes that an ended process left in its group, and releases its process id."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(number, signal.SIGKILL)
     os.waitpid(number, 0)
@@ -89,7 +89,7 @@ def _end(running: list[int]) -> NoReturn:
 
 
 def _become(work: Work, *sent: int) -> NoReturn:
-    """What a new process does: it keeps these descriptors and no other."""
+    """The life of a forked process: closes all descriptors but `sent`, carries out `work` and exits."""
     with contextlib.suppress(BaseException):
         parent = os.getppid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -108,7 +108,7 @@ def _template(way: int, wish: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     folders, template, outer = json.loads(_whole(wish))
     folder = tuple(map(Path, folders))
-    with contextlib.suppress(Exception):  # each rendering meets it again, and says it
+    with contextlib.suppress(Exception):  # each rendering has the same error again, and reports it
         render.read_ahead(folder, template, outer)
     resource.setrlimit(resource.RLIMIT_CPU, (resource.getrlimit(resource.RLIMIT_CPU)[1],) * 2)
     gc.freeze()

@@ -25,35 +25,36 @@ from tensorop.trial.trial import FIRST_S
 
 FLOOR = 4
 BONUS = 0.15  # weight of the bonus, in natural logarithm of cost: about 15 %
-FAILURE = 2.0  # an arm without a passed trial counts as this factor over the best cost
-FACTOR = 10.0  # time limit of a trial: times the median of passed ones
+FAILURE = 2.0  # the cost that counts for an arm without a passed trial, as a factor of the best cost of all arms
+FACTOR = 10.0  # time limit of a trial, as a factor of the median time of passed trials
 LEAST_S = 10.0  # shortest time limit; a busy machine, or the one trial that builds for several, takes longer
-TURNS = 3  # of which the cost model has one, the tuner the others
+TURNS = 3  # of so many proposals in a row, the cost model makes one and the tuner the others
 STRIKES = 2  # timeouts after which a template gets no further trials
 
 
 # Writes further templates during a search: (dtype, trials so far in their order, part of the budget that is spent) ->
-# those that are ready. They have passed the gates; `parent` names the one that each was made from. It may wait for its
-# author: the search's clock stands still. At 1.0 the search ends if nothing is returned.
+# the templates that are ready. They have passed the gates; a template's `parent` names the template that it was made
+# from. The function may wait for the author; the search's clock stands still meanwhile. When the whole budget is spent
+# (1.0), the search ends if the function returns nothing.
 Revise = Callable[[str, Sequence[Finished], float], Sequence[KernelTemplate]]
 
 
 @dataclass
 class Remarks:
-    """An author's lines for the user."""
+    """Remarks of a language model's author for the user."""
 
-    now: list[str] = field(default_factory=list)  # those that are not shown yet
-    at_end: list[str] = field(default_factory=list)  # what is open when the job ends
+    now: list[str] = field(default_factory=list)  # remarks that are not shown yet
+    at_end: list[str] = field(default_factory=list)  # remarks for the end of the job
 
 
 @dataclass(frozen=True)
 class Arm:
     """The configurations that one tuner searches; the arms of a stage share its budget."""
 
-    kernel: Kernel  # its blockings are searched; without a configuration, its configurations are (`Stage.of_kernels`)
+    kernel: Kernel  # the arm has its blockings, or its configurations if it has none yet (`Stage.of_kernels`)
     space: Space  # legal points
     first: Sequence[Point] = ()  # tried before the tuner is asked, and before better arms are preferred
-    least: int = 0  # trials that it gets even beyond a time budget (not beyond a trial budget)
+    least: int = 0  # trials that the arm gets even beyond a time budget (not beyond a trial budget)
 
     def variant(self, stage: Stage, point: Point) -> Variant:
         """The variant at a point of the space."""
@@ -106,7 +107,7 @@ class GrowingArms(FixedArms):
         return [*super().more(ended), *(arm for arm in map(self._arm, templates) if arm is not None)]
 
     def _written(self, ended: Sequence[Finished], spent: float) -> list[KernelTemplate]:
-        """The author's next templates. It may begin with those that an earlier process had."""
+        """The author's next templates. The first ones may be those that it wrote for an earlier process of the run."""
         known = self._known | self._journal.history.templates.keys()
         again: set[str] = set()
         while self._revise and (templates := self._revise(self._group[1], ended, spent)):
@@ -180,7 +181,7 @@ class Seeded:
 
     The inner strategy gets every cost, so it learns from the first points too.
 
-    expected: (points seen) -> the point that the cost model proposes; it has one of TURNS
+    expected: (points seen) -> the cost model's proposal, which is one of TURNS proposals
     """
 
     def __init__(

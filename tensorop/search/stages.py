@@ -18,7 +18,7 @@ from tensorop.space import problems, seeds
 from tensorop.trial import race, selection
 from tensorop.trial.trial import FIRST_S
 
-CHOICES = 3  # of packing and loop order with which a kernel begins
+CHOICES = 3  # choices of packing and loop order that are tried first for a kernel
 CLOSE = 1.05  # direct variants within this factor of the least cost count as equal
 
 
@@ -89,8 +89,10 @@ def blocking(task: Task) -> Plan:
 
 
 def finalists(task: Task) -> Plan | None:
-    """Plans the best blockings on the problems that were left out of trials, and on larger ones: the best on all of
-    them, the others where they may be the best."""
+    """Plans the best blockings on the problems that blocking trials left out, and on larger ones.
+
+    The best blocking is tried on all these problems, each other one on those where it may be the fastest.
+    """
     if not task.final_problems:
         return None
     tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}

@@ -32,9 +32,9 @@ from tensorop.trial import selection
 from tensorop.trial.trial import FIRST_S
 from tensorop.verify.answers import Answers
 
-EXPECTED, OTHERS = 8, 4  # most points that a template begins with: from its prior, and from other searches
+EXPECTED, OTHERS = 8, 4  # at most so many first points of a template come from its prior, and from other searches
 SHORTLISTED = 8  # micro-kernels that get blockings
-NEW = 2  # at least so many of them beside winners of earlier searches
+NEW = 2  # at least so many micro-kernels get blockings in addition to winners of earlier searches
 ADDED_LATER = ("addresses",)  # fields of a platform's records that older journals lack
 LITTLE = 1e-3  # seconds; the budget of a stage without time left: it runs its first trials alone
 
@@ -101,7 +101,7 @@ class JobContext:
     remarks: Remarks = field(default_factory=Remarks)
     warm: Mapping[str, WarmStart] = field(default_factory=dict)  # dtype -> winners of earlier searches
     crew: Crew | None = None  # runs the trials; None: this process does
-    answers: Answers | None = None  # to the job's measured calls; None: parts of the job compute their own
+    answers: Answers | None = None  # the oracle's results for the job's measured calls; None: each part computes them
 
     def task(self, dtype: str) -> Task:
         return Task(**vars(self), dtype=dtype)
@@ -330,7 +330,7 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int]) -> list[Kernel]:
 
 
 def digest(operator: Operator, target: Target) -> str:
-    """Digest of everything else that a trial's result depends on: platform, primitives, the operator's files."""
+    """Digest of the platform, its primitives and the operator's files, on which the result of each trial depends."""
     platform = asdict(target.platform, dict_factory=as_first_written)
     parts = [json.dumps([platform, target.name], sort_keys=True, default=str).encode()]
     whole = any((folder / instantiate.CANDIDATE).is_file() for folder in operator.templates)

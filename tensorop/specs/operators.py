@@ -124,7 +124,7 @@ class OperatorSpec(File):
 
     def _check_names(self) -> None:
         """Checks that each name has one meaning wherever it is used."""
-        kinds: dict[str, Iterable[str]] = {  # the first four are distinct, since calls and points mix them
+        kinds: dict[str, Iterable[str]] = {  # the first four stand in one mapping in calls and points
             "dims": self.dims,
             "attributes": self.attributes,
             "blocking.tunables": self.blocking.tunables,

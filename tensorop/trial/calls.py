@@ -21,8 +21,8 @@ from tensorop.target import Target
 from tensorop.verify.answers import MEASURED
 
 WARMED = 1e7  # flops; a smaller modelled call is preceded by a warming call; larger ones fill the caches themselves
-_TWICE = 1e6  # flops; a smaller one by two, since a library's first call also detects the processor
-MAX_TILE = 1 << 20  # elements; twice the largest in use, with vectors of 1024 bits
+_TWICE = 1e6  # flops; two warming calls precede a smaller one, since a library's first call also detects the processor
+MAX_TILE = 1 << 20  # elements; twice the largest tile in use, with vectors of 1024 bits
 MAX_WORK = 4e9  # operations of a micro-kernel's problem; the oracle needs seconds for so many
 
 

@@ -27,9 +27,9 @@ from tensorop.trial.calls import warming_calls
 from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator
 from tensorop.verify import grid
 
-MOST = 16  # kernels of one program; more gain little, and the harness knows two entries of each
-ENTRIES = 2  # of each kernel: the measured one, then the verified one
-CALL_TIMEOUT_S = 10.0  # of one verified call; a full tile takes milliseconds, also under an emulator
+MOST = 16  # kernels of one program; more kernels gain little
+ENTRIES = 2  # entries of each kernel in the harness: the first one is measured, the second one is verified
+CALL_TIMEOUT_S = 10.0  # time limit of one verified call; a full tile takes milliseconds, also under an emulator
 
 
 Unit = Sequence[Trial]  # one trial, or several in company
@@ -53,7 +53,7 @@ class Programs:
 
 
 def _alone(evaluate: Evaluator) -> Evaluator:
-    """The evaluator of kernels alone, on the terms of the operator that they are made for."""
+    """The evaluator of micro-kernels alone, by the operator whose kernels they are: conv2d uses gemm's."""
     made_for = evaluate.operator.kernels_of
     return evaluate if made_for is None else replace(evaluate, operator=made_for)
 
@@ -106,7 +106,7 @@ def prepare(evaluate: Evaluator, trials: Sequence[Trial]) -> Programs:
 
 
 def _distinct(evaluate: Evaluator, kernels: Sequence[tuple[Trial, str]]) -> list[list[tuple[Trial, str]]]:
-    """Parts without two kernels of one name and with the same flags of their templates."""
+    """The trials in parts. In a part all kernels have different names, and their templates the same flags."""
     parts: list[list[tuple[Trial, str]]] = []
     names: list[set[object]] = []
     for trial, text in kernels:

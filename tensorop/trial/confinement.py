@@ -13,7 +13,7 @@ from tensorop.toolchain import programs
 
 
 def missing(target: Target) -> tuple[str, ...]:
-    """What a process on the target lacks of its jail, found by starting one; empty if the jail is complete.
+    """The protections that a process on the target lacks, found by starting one; empty if its jail is complete.
 
     Raises JobError, MissingTool and BoardError when none can be built or started.
     """

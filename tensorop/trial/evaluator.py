@@ -81,10 +81,10 @@ class Evaluator:
     )  # by the id of the variant without run-time parameters
     inputs: dict[str, Call] = field(default_factory=dict)  # problem -> measured call, without workspace
     call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # time limit of one verified call
-    verified: set[Path] = field(default_factory=set)  # programs whose kernel's tiles passed, each alone
-    best: dict[int, _Best] = field(default_factory=dict)  # by machine, on a clock
+    verified: set[Path] = field(default_factory=set)  # programs of micro-kernels alone whose tiles passed
+    best: dict[int, _Best] = field(default_factory=dict)  # number of the machine -> its best trial, on a clock
     specialised: dict[int, Evaluator] = field(default_factory=dict)  # VLEN -> evaluator of kernels for that VLEN alone
-    known: Answers | None = None  # to measured calls of the run's seed; None: it computes its own
+    known: Answers | None = None  # oracle's results for the measured calls of the run's seed; None: computed here
     _making: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
 
     @functools.cached_property
@@ -213,7 +213,9 @@ class Evaluator:
         return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
 
     def _tiles(self, variant: Variant, program: Path) -> Outcome:
-        """The verdict on each tile of a shipped kernel; a program is verified once, for all its blockings.
+        """The verdict on the tiles of a shipped kernel.
+
+        A kernel's program is verified once, and all its blockings share the verdict.
 
         As a micro-kernel alone, such a kernel was verified on its largest tile (company.py).
         """
@@ -313,7 +315,8 @@ class Evaluator:
     def hot_loop(self, trial: Trial, prepared: Prepared) -> HotLoop | None:
         """The loop of a micro-kernel that takes most of its time at the first VLEN; None if it is unknown.
 
-        On a clock nothing counts runs, so that it is the innermost loop, with a static analysis. trial: one that passed
+        A clock does not count how often instructions run; so on a clock it is the innermost loop, with a static
+        analysis. trial: a trial that passed
         """
         if not self.target.deterministic:
             return hot_loop.analysed_loop(prepared.program, self.target.platform.arch, self.target.llvm_cpu)

@@ -21,7 +21,7 @@ from tensorop.measure import statistics
 from tensorop.model.trial import Finished, Rung, Samples
 
 EACH = (1, 2)  # problems of each class before a halt
-PART = 2  # one in so many goes on from a halt, over all VLENs
+PART = 2  # one trial in so many goes on from a halt, over all VLENs
 NEAR = 1.3  # within this factor of the best of a class a trial goes on there
 FAR = 1.5  # above this factor of the least cost no trial goes on in all classes
 
@@ -34,7 +34,7 @@ class Course:
 
     work: Mapping[str, float]  # problem -> flops
     classes: Mapping[str, str]  # problem -> class
-    shares: Mapping[str, float] = field(default_factory=dict)  # class -> its weight in a score; empty: of its problems
+    shares: Mapping[str, float] = field(default_factory=dict)  # class -> weight in a score; empty: by problems
 
     @staticmethod
     def of(work: Mapping[str, float], classes: Mapping[str, str]) -> Course:
@@ -74,9 +74,9 @@ class Course:
         return math.exp(logs / weights)
 
     def rungs(self, alike: Sequence[Finished], ended: Sequence[Finished], vlens: Sequence[int]) -> tuple[Rung, ...]:
-        """The halts of the next trial, with the costs of which it must reach one at each.
+        """The halts of the next trial. Each has costs; a trial that reaches one of them goes on in all classes.
 
-        There is no cost to reach until a trial was measured on all problems.
+        The halts have no costs until a trial was measured on all problems.
 
         alike: trials of the same template; ended: all trials
         """

@@ -19,11 +19,13 @@ void report_region(FILE *out, unsigned index, bool ended, const struct counts *c
                    const struct memory_counts *memory, unsigned scenarios, const double *cycles,
                    const double *stalls);
 
-/* Then its instructions: address, runs, and stall cycles by cause. begins: it is the first one. */
+/* Writes an instruction of the region: its address, its runs, and its stall cycles by cause. To be
+ * called after report_region. begins: this is the region's first instruction. */
 void report_instruction(FILE *out, bool begins, uint64_t pc, uint64_t runs,
                         const struct stalls *stalls);
 
-/* Ends the region's line. profile: there were instructions. */
+/* Closes the JSON object of the region and its line. profile: report_instruction was called, so the
+ * list of instructions is closed too. */
 void report_end(FILE *out, bool profile);
 
 #endif
