@@ -68,8 +68,9 @@ def _recorded(task: Task, record: DtypeRecord, templates: Mapping[str, KernelTem
     if any(tree.vlen for tree in trees):
         near = (([tree for tree in trees if tree.vlen <= vlen] or [trees[0]])[-1] for vlen in vlens)
         trees = tuple(replace(tree, vlen=vlen if several else 0) for vlen, tree in zip(vlens, near, strict=True))
-    most = record["direct"]["most_flops"] if "direct" in record else 0
-    return Winners(task.dtype, tuple(variants), trees, direct, most)
+    most = task.operator.direct.unasked if task.operator.direct else 0
+    unasked = min(most, record["direct"]["most_flops"]) if "direct" in record else 0
+    return Winners(task.dtype, tuple(variants), trees, direct, unasked)
 
 
 def _first(task: Task, template: KernelTemplate) -> Variant | None:

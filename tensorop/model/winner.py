@@ -9,6 +9,8 @@ from typing import Any, NotRequired, TypedDict
 from tensorop.model.kernel import Variant
 from tensorop.model.point import Point
 
+MOST_LEVELS = 64  # of a tree from a file
+
 
 @dataclass(frozen=True)
 class StartPoint:
@@ -148,9 +150,13 @@ def _node(record: NodeRecord, count: int) -> Leaf | Split:
     )
 
 
-def asked(node: Leaf | Split) -> set[str]:
-    """The features that a tree asks for."""
-    return set() if isinstance(node, Leaf) else {node.feature} | asked(node.low) | asked(node.high)
+def asked(node: Leaf | Split, levels: int = MOST_LEVELS) -> set[str]:
+    """The features that a tree asks for. Raises ValueError for one of more levels."""
+    if isinstance(node, Leaf):
+        return set()
+    if not levels:
+        raise ValueError(f"a tree has more than {MOST_LEVELS} levels")
+    return {node.feature} | asked(node.low, levels - 1) | asked(node.high, levels - 1)
 
 
 def by_operator(manifest: Mapping[str, Any]) -> dict[str, OperatorRecord]:

@@ -24,7 +24,7 @@ from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.model.job import Job
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage
-from tensorop.model.winner import DtypeRecord, StartPoint, by_operator, trees_of
+from tensorop.model.winner import DtypeRecord, StartPoint, asked, by_operator, trees_of
 from tensorop.specs import files, jsontext
 from tensorop.store import journal
 from tensorop.store.history import History
@@ -36,6 +36,7 @@ SCHEMA = 1
 FOLDER = "winners"
 MANIFEST = Path("share") / "tensorop" / "manifest.json"
 MOST = 4096  # lines of a file
+MOST_VARIANTS = 64  # of a choice
 HEAD = ("platform", "tensorop", "date", "made")
 
 
@@ -162,8 +163,12 @@ def choice_of(record: Mapping[str, Any]) -> DtypeRecord:
     if "direct" in record:
         found["direct"] = {name: int(record["direct"][name]) for name in ("variant", "most_flops")}
     choice = cast(DtypeRecord, found)
-    if not all(isinstance(tree.regret, float | int | None) for tree in trees_of(choice)):
-        raise ValueError("the key 'regret' must be a number or null")
+    if not 0 < len(variants) <= MOST_VARIANTS:
+        raise ValueError(f"{len(variants)} variants; expected 1 to {MOST_VARIANTS}")
+    for tree in trees_of(choice):
+        asked(tree.root)  # its levels are few
+        if not isinstance(tree.regret, float | int | None):
+            raise ValueError("the key 'regret' must be a number or null")
     return choice
 
 

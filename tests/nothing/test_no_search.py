@@ -62,6 +62,11 @@ def choice(of: list[StartPoint], **more: Any) -> DtypeRecord:
     return reading.choice_of({"variants": variants, "tree": tree, "regret": 0.01} | more)
 
 
+def deep(levels: int) -> dict[str, Any]:
+    rest = deep(levels - 1) if levels else {"variant": 0}
+    return {"feature": "m", "threshold": levels, "low": {"variant": 0}, "high": rest}
+
+
 def a_file(path: Path, choice: DtypeRecord, platform: str = "spacemit-k1") -> Path:
     points = [StartPoint(one["template"], Point.of(one["point"])) for one in choice["variants"]]
     known = {("gemm", "f32"): points}
@@ -116,6 +121,8 @@ def test_a_choice_that_may_not_be_compiled_is_not_used(tmp_path: Path, wrong: di
     ("wrong", "reason"),
     [
         ({"tree": {"variant": 2}}, "a tree chooses variant 2 of 2"),
+        ({"tree": deep(100)}, "a tree has more than 64 levels"),
+        ({"variants": []}, "0 variants; expected 1 to 64"),
         ({"regret": "none"}, "the key 'regret' must be a number or null"),
         ({"variants": 7}, "TypeError"),
     ],
