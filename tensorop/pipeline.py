@@ -350,7 +350,7 @@ def _show(task: Task, part: Pass, events: Iterator[SearchEvent]) -> Generator[Ev
     with task.stop.may_end(f"stopping the search; {deliver.packaged(task.stop)}"):
         for event in events:
             if _is_real_pass(event):
-                cost = event.best.score.cost if event.best else None
+                cost = event.finished.score.cost if event.best is event.finished else None
                 bound = roof.bound(task.dtype, task.target.vlens, cost)
             yield Trying(part.name, task.dtype, task.target.shown, event, bound=bound)
             while task.remarks.now:

@@ -122,11 +122,17 @@ def _is_journal(path: Path) -> bool:
 
 def _journal(path: Path) -> WarmSource:
     history = journal.load(path)
-    facts, product = history.facts, path.with_name(MANIFEST.name)
-    choices = read_product(product).choices if product.is_file() else {}
+    product = path.with_name(MANIFEST.name)
+    choices: Mapping[tuple[str, str], DtypeRecord] = {}
+    remark = ""
+    if product.is_file():
+        try:
+            choices = read_product(product).choices
+        except UsageError as error:
+            remark = f"the choice of a library is not used: {error.message}"
     try:
-        platform = str(facts["platform"])
-        return WarmSource(path, f"{platform}'s journal", platform, of_history(history), choices, is_run=True)
+        platform = str(history.facts["platform"])
+        return WarmSource(path, f"{platform}'s journal", platform, of_history(history), choices, remark, is_run=True)
     except (KeyError, TypeError) as error:
         raise JobError(f"{path}, line 1: the facts of the run lack {error}") from None
 

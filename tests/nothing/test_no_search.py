@@ -94,6 +94,23 @@ def test_a_choice_of_a_file_is_the_library_s(tmp_path: Path) -> None:
     assert said == ["f32: the library has 2 variants of the winners of spacemit-k1 of 2026-11-23, and their choice"]
 
 
+def test_a_product_without_its_journal_is_taken_and_a_damaged_one_is_said(tmp_path: Path) -> None:
+    two = choice(sure(tmp_path, "spacemit-k1")[:2])
+    path = tmp_path / "product" / reading.MANIFEST
+    path.parent.mkdir(parents=True)
+    operators = {"gemm": {"facts": {}, "dtypes": {"f32": two}}}
+    path.write_text(json.dumps({"platform": {"name": "spacemit-k1"}, "operators": operators}))
+    made, said = task(tmp_path, "spacemit-k1", warm_start=str(tmp_path / "product"))
+    assert made.warm["f32"].choice == two
+    assert said == ["f32: the library has 2 variants of spacemit-k1's product, and their choice"]
+    path.write_text("{}")
+    wanted = job(tmp_path, "spacemit-k1", warm_start=str(tmp_path / "product"))
+    assert reading.read(wanted) == (
+        [],
+        [f"a warm-start file is skipped: {path} is no manifest of a product: KeyError 'platform'"],
+    )
+
+
 def test_each_vlen_takes_the_tree_of_the_next_shorter_one(tmp_path: Path) -> None:
     two = sure(tmp_path, "rvv")[:2]
     trees = {str(vlen): {"tree": {"variant": number}, "regret": None} for number, vlen in enumerate((128, 256))}

@@ -308,7 +308,7 @@ def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_a_journal_is_said(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert begin("rvv", tmp_path, tmp_path / "empty")[1] == [
-        f"--warm-start {tmp_path / 'empty'} has no effect: the folder contains no journal (*.jsonl)"
+        f"--warm-start {tmp_path / 'empty'} has no effect: the folder has no journal (*.jsonl) or product"
     ]
 
 
