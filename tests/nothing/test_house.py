@@ -17,21 +17,21 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_073,
+    ".": 1_095,
     "author": 5_761,
     "backends": 366,
     "calibration": 408,
-    "cli": 1_857,
+    "cli": 1_860,
     "cluster": 392,
-    "commands": 3_407,
+    "commands": 3_413,
     "costs": 473,
-    "cuda": 1_861,
-    "dispatch": 1_250,
+    "cuda": 1_995,
+    "dispatch": 1_251,
     "job": 855,
     "kits": 1_515,
     "measure": 1_035,
-    "model": 2_973,
-    "package": 1_341,
+    "model": 2_983,
+    "package": 1_711,
     "process": 480,
     "provision": 1_131,
     "render": 873,
@@ -39,12 +39,12 @@ MOST_LINES = {
     "runners": 1_160,
     "search": 810,
     "space": 649,
-    "specs": 2_260,
+    "specs": 2_265,
     "store": 605,
     "toolchain": 964,
     "trial": 920,
     "verify": 433,
-    "warm": 391,
+    "warm": 402,
 }
 MOST_LINES_OF_BENCHMARKS = 6_000
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
