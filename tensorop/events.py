@@ -37,6 +37,19 @@ class Trying:
 
 
 @dataclass(frozen=True)
+class Building:
+    """One of many kernels is built, or could not be."""
+
+    number: int  # of those that ended
+    count: int  # of all
+    seconds: float  # expected time for the others
+
+    def __str__(self) -> str:
+        left = f"{self.seconds / 60:.0f} minutes" if self.seconds >= 90 else f"{self.seconds:.0f} seconds"
+        return f"kernel {self.number} of {self.count}, about {left} left"
+
+
+@dataclass(frozen=True)
 class Done:
     """The end of a run, with the product and its comparison."""
 
@@ -56,4 +69,4 @@ class Done:
         }
 
 
-Event = Phase | Note | Trying | Done
+Event = Phase | Note | Trying | Building | Done

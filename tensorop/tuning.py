@@ -30,7 +30,7 @@ def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: Non
     Options take the texts of the command line. A time may also be a number of seconds, and a list may be a Python list.
     A shape in a list may be a text, sizes in the operator's order, or sizes by name.
 
-    progress: called with each event as it happens (`Phase`, `Note`, `Trying`, `Done`)
+    progress: called with each event as it happens (`Phase`, `Note`, `Trying`, `Building`, `Done`)
     """
     try:
         tune.__signature__.bind(operator, progress=progress, **options)  # type: ignore[attr-defined]

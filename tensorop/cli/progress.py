@@ -13,7 +13,7 @@ from rich.text import Text
 from tensorop import pipeline
 from tensorop.cli import screen
 from tensorop.cli.ctrl_c import CtrlC
-from tensorop.events import Done, Event, Note, Phase, Trying
+from tensorop.events import Building, Done, Event, Note, Phase, Trying
 from tensorop.measure import statistics
 from tensorop.model.job import Job
 from tensorop.model.search_events import Began, Exhausted, GivenUp, Lost, SearchEnded, TrialEnded
@@ -21,6 +21,7 @@ from tensorop.process.stopping import StopRequest
 from tensorop.search.arms import STRIKES
 
 LINE_EVERY_S = 10.0  # without a terminal: least time between two lines of a search
+KERNEL_EVERY_S = 30.0  # the same of two lines about kernels that are built
 WINDOW_S = 60.0  # time over which a search's latest gain is computed
 
 
@@ -72,6 +73,8 @@ class _View:
             self.phase(event)
         elif isinstance(event, Note):
             self.say(f"  {event.text}")
+        elif isinstance(event, Building):
+            self.building(event)
         elif isinstance(event, Trying):
             inner = event.event
             if isinstance(inner, TrialEnded):
@@ -89,6 +92,9 @@ class _View:
 
     def phase(self, event: Phase) -> None:
         """A part begins."""
+
+    def building(self, event: Building) -> None:
+        raise NotImplementedError
 
     def trying(self, event: Trying) -> None:
         raise NotImplementedError
@@ -174,6 +180,11 @@ class _Lines(_View):
         super().__init__(console)
         self.last = self.now()
 
+    def building(self, event: Building) -> None:
+        if self.now() - self.last >= KERNEL_EVERY_S and event.number < event.count:
+            self.last = self.now()
+            self.say(f"  {event}")
+
     def trying(self, event: Trying) -> None:
         if self.now() - self.last >= LINE_EVERY_S and isinstance(event.event, TrialEnded):
             self.last = self.now()
@@ -224,6 +235,9 @@ class _Bar(_View):
 
     def phase(self, event: Phase) -> None:
         self.under_way(event.name, event.seconds)
+
+    def building(self, event: Building) -> None:
+        self.text = str(event)
 
     def trying(self, event: Trying) -> None:
         name = f"{event.stage} {event.dtype}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
@@ -22,7 +23,7 @@ from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content, content, product
 from tensorop.errors import JobError, Stopped, UsageError
-from tensorop.events import Done, Event, Note, Phase
+from tensorop.events import Building, Done, Event, Note, Phase
 from tensorop.model.budget import Budgets
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
@@ -41,6 +42,8 @@ from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedPr
 from tensorop.toolchain import needs
 
 NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"
+_EARLY = "stopped early with the kernels that were built; run the same command again to build the others"
+_Wanted = tuple[int, int, str]  # a kernel: number of a layout, place in it, dtype
 _KERNELS = 224  # kernels that a job builds without --trials
 _ROUNDS = 8  # of choices, each without the kernels that could not be built
 
@@ -108,23 +111,23 @@ class Backend(Target):
         yield Phase("platform", f"{self.platform.name}: {self.platform.description}")
         templates = _templates(self.platform, operator, job.dtypes)
         publish.check_place(job.out)
-        made: Product | None = None
+        work: _Work | None = None
         with stop.may_end("stopping: there will be no library"):
             compiler = nvcc.nvcc(offline=job.offline or None)
             yield Phase("tools", f"nvcc {compiler.version}, ptxas {compiler.ptxas}")
-            work = _Work(self.platform, operator, templates, compiler, job)
-            yield from work.write()
-            yield from work.choose()
-            yield Phase(
-                "library",
-                f"lib{library.name_of(operator)}.so, {len(work.images)} kernels in {len(work.variants)} variants",
-            )
-            made = work.product()
-        if made is None:
+            begun = _Work(self.platform, operator, templates, compiler, job)
+            yield from begun.write()
+            work = begun
+        if work is not None:
+            yield from work.choose(stop)
+        if work is None or not work.variants:
             raise Stopped(
-                "stopped before all kernels were built, so there is no library",
-                hint="run the same command again; it starts from the beginning",
+                "stopped before each layout had a kernel for any alignment, so there is no library",
+                hint="run the same command again; kernels that were built are kept in the cache",
             )
+        name, images = f"lib{library.name_of(operator)}.so", len(work.images)
+        yield Phase("library", f"{name}, {images} kernels in {len(work.variants)} variants")
+        made, early = work.product(), stop.asked
         staged = publish.stage(made, job.out)
         try:
             with stop.shield("please wait: the library is being moved to its folder"):
@@ -132,7 +135,8 @@ class Backend(Target):
                 publish.publish(staged, job.out, more=plugin_record.folders(job, operator, self.platform, self.name))
         finally:
             publish.discard(staged)
-        yield Done(job.out, job.out / made.library, None, (NOT_MEASURED,))
+        notes = (NOT_MEASURED, *((_EARLY,) if early else ()))
+        yield Done(job.out, job.out / made.library, None, notes, early)
 
     def attached(self) -> str | None:
         return attached.attached(self.platform.device or {})
@@ -207,8 +211,9 @@ class _Work:
         self.author: FamilyAuthor | None = None
         self.call = operator.on_device
         self.layouts = [Layout.of(self.call, templates, self.given, key) for key in self.call.keys]
-        self.built: dict[str, Built | Outcome] = {}
-        self.texts: dict[tuple[int, int, str], str | Outcome] = {}  # by layout, place in it and dtype
+        self.built: dict[str, Built | Outcome] = {}  # by text
+        self.texts: dict[_Wanted, str | Outcome] = {}
+        self.outcomes: dict[_Wanted, Built | Outcome] = {}
         self.variants: list[LibraryVariant] = []
         self.images: list[bytes] = []
         self.records: list[dict[str, Any]] = []  # one for each variant, for card and manifest
@@ -226,8 +231,12 @@ class _Work:
             for key in self.call.keys
         ]
 
-    def choose(self) -> Iterator[Event]:
-        """Chooses candidates for each layout and builds them; it chooses again without those that cannot be built."""
+    def choose(self, stop: StopRequest) -> Iterator[Event]:
+        """Chooses candidates for each layout and builds them; it chooses again without those that cannot be built.
+
+        After a stop request the kernels that are built remain; none, if a layout lacks its first one, which serves
+        every alignment.
+        """
         size = sum(part.numbers.size for layout in self.layouts for part in layout.parts)
         yield Phase("model", f"{size} configurations ranked on {len(self.shapes)} shapes")
         trials = self.job.trials or _KERNELS
@@ -238,22 +247,37 @@ class _Work:
                 layout.chosen(self.shapes, most, without) for layout, without in zip(self.layouts, failed, strict=True)
             ]
             wanted = [(at, place, d) for at, places in enumerate(chosen) for place in places for d in self.dtypes]
-            if new := [one for one in wanted if one not in self.texts]:
+            ranks = {(at, place): rank for at, places in enumerate(chosen) for rank, place in enumerate(places)}
+            new = sorted((one for one in wanted if one not in self.outcomes), key=lambda one: ranks[one[:2]])
+            if new:
                 yield Phase("kernels", f"{len(new)} to build, {self.job.jobs} at a time")
-                with ThreadPoolExecutor(self.job.jobs) as pool:
-                    outcomes = list(pool.map(lambda one: self._build(*one), new))
-                for (at, place, dtype), outcome in zip(new, outcomes, strict=True):
-                    if isinstance(outcome, Outcome):
-                        failed[at] |= set(self.layouts[at].alike(place))
-                        label = self.layouts[at].candidate(place).label
-                        yield Note(f"{dtype} {label}: {outcome.kind.value}: {outcome.message}")
-                    own = self.layouts[at].candidate(place).template.author in offline.AUTHORS
-                    if own and isinstance(outcome, Outcome) and outcome.kind in (Kind.REFUSED, Kind.RENDER):
-                        raise JobError(f"template refused: {outcome.message}", hint="fix the template")
-            if not any(place in failed[at] for at, place, _ in wanted):
+                with stop.may_end("stopping: the kernels that are built become the library"):
+                    yield from self._build_all(new, failed)
+            if stop.asked or not any(place in failed[at] for at, place, _ in wanted):
                 break
-        good = [(at, place, dtype) for at, place, dtype in wanted if place not in failed[at]]
-        self._collect(good)
+        good = [one for one in wanted if isinstance(self.outcomes.get(one), Built) and one[1] not in failed[one[0]]]
+        first = {(at, places[0], dtype) for at, places in enumerate(chosen) for dtype in self.dtypes}
+        if first <= {*good}:
+            self._collect(good)
+
+    def _build_all(self, new: Sequence[_Wanted], failed: Sequence[set[int]]) -> Iterator[Event]:
+        """Builds kernels side by side. failed: by layout, the places that cannot be built, which this adds to"""
+        began = time.monotonic()
+        pool = ThreadPoolExecutor(self.job.jobs)
+        try:
+            waiting = {pool.submit(self._build, *one): one for one in new}
+            for number, ended in enumerate(as_completed(waiting), 1):
+                outcome = self.outcomes[waiting[ended]] = ended.result()
+                at, place, dtype = waiting[ended]
+                one = self.layouts[at].candidate(place)
+                if isinstance(outcome, Outcome):
+                    failed[at] |= set(self.layouts[at].alike(place))
+                    yield Note(f"{dtype} {one.label}: {outcome.kind.value}: {outcome.message}")
+                    if one.template.author in offline.AUTHORS and outcome.kind in (Kind.REFUSED, Kind.RENDER):
+                        raise JobError(f"template refused: {outcome.message}", hint="fix the template")
+                yield Building(number, len(new), (time.monotonic() - began) / number * (len(new) - number))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _build(self, at: int, place: int, dtype: str) -> Built | Outcome:
         one = self.layouts[at].candidate(place)

@@ -34,7 +34,7 @@ int {fn}_ex({call % "uintptr_t stream, "}, uintptr_t workspace, size_t bytes);
 {arrays.DECLARATIONS}"""
 
 
-class Plan(NamedTuple):
+class DevicePlan(NamedTuple):
     """What follows from how a call's operands lie."""
 
     problem: Any  # the C record
@@ -123,7 +123,7 @@ class DeviceCalls:
         self.protocols = arrays.Protocols(self.ffi, lambda: self.checked(arrays.NO_DRIVER))
         self._handles: dict[int, tuple[Any, threading.Lock]] = {}
         self._making = threading.Lock()
-        self._plans: dict[Hashable, Plan] = {}
+        self._plans: dict[Hashable, DevicePlan] = {}
         self._wanted: dict[Hashable, int] = {}  # bytes of workspace
 
     def checked(self, status: int) -> None:
@@ -144,7 +144,7 @@ class DeviceCalls:
                 self._handles[device] = self.ffi.gc(made[0], self._function["destroy"]), threading.Lock()
             return self._handles[device]
 
-    def planned(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
+    def planned(self, key: Hashable, make: Callable[[], DevicePlan]) -> DevicePlan:
         """The plan for a key, remembered."""
         plan = self._plans.get(key)
         if plan is None:
@@ -201,7 +201,7 @@ class DeviceCall:
         """What a plan follows from."""
         return (*(one[2:7] for one in self.inputs), None if self.result is None else self.result[2:7])
 
-    def run(self, plan: Plan, problem: Any, about: Hashable, dtype: str, workspace: Any = None) -> Any:
+    def run(self, plan: DevicePlan, problem: Any, about: Hashable, dtype: str, workspace: Any = None) -> Any:
         """Enqueues the call and returns its result. problem: the plan's, or a copy; about: what the workspace also
         depends on; dtype: of a new result, "" for that of the first input
         """

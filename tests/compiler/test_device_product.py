@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tensorop import pipeline
+from tensorop.cuda import compile as building
 from tensorop.cuda import library
 from tensorop.cuda.choose import Layout
+from tensorop.cuda.compile import Built
+from tensorop.errors import Stopped
+from tensorop.events import Building, Done, Phase
+from tensorop.model.job import Job
+from tensorop.model.winner import by_operator
 from tensorop.package.library import facts
+from tensorop.process import children
+from tensorop.process.stopping import StopRequest
+from tensorop.provision import nvcc
+from tensorop.provision.nvcc import Nvcc
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tests.support import shared_objects
@@ -254,3 +267,40 @@ def test_without_nvcc_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(nvcc.shutil, "which", lambda name: None)
     with pytest.raises(MissingTool, match="nvcc needs g"):
         nvcc.nvcc()
+
+
+@pytest.mark.parametrize("kernels", [4, 1])
+def test_a_stopped_job_keeps_the_kernels_that_are_built(
+    kernels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four layouts, each of which has its first kernel before any has its second. Kernels are made up."""
+    stop, turn = StopRequest(), threading.Semaphore(0)
+
+    def built(text: str, *_: object) -> Built:
+        if "Copies two 16-bit" not in text:  # the kernel that copies operands
+            turn.acquire()
+            if stop.asked:
+                raise children.Cancelled
+        return Built(text.encode()[:200], 0)
+
+    monkeypatch.setattr(building, "build", built)
+    monkeypatch.setattr(nvcc, "nvcc", lambda **_: Nvcc(Path("nvcc"), "13.0", "13.0"))
+    job = Job("gemm", "cuda-sm90", ("bf16",), ((512, 512, 512),), "", trials=12, jobs=1, out=tmp_path / "gemm")
+    events, seen = pipeline.run(job, stop), []
+    with pytest.raises(Stopped) if kernels < 4 else contextlib.nullcontext():
+        for event in events:
+            seen.append(event)
+            if isinstance(event, Phase) and event.name == "kernels":
+                turn.release()
+            if isinstance(event, Building):
+                assert str(event).startswith(f"kernel {event.number} of {event.count}, about ")
+                if event.number == kernels:
+                    stop.ask()
+                turn.release(job.trials or 1 if stop.asked else 1)
+    assert (tmp_path / "gemm" / "lib").is_dir() == (kernels == 4)
+    if kernels == 4:
+        assert isinstance(seen[-1], Done)
+        assert seen[-1].early
+        manifest = json.loads((tmp_path / "gemm/share/tensorop/manifest.json").read_text())
+        (part,) = by_operator(manifest).values()
+        assert len(part["dtypes"]["bf16"]["variants"]) == 4

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tensorop.cli.progress import _Bar
-from tensorop.events import Trying
+from tensorop.cli.progress import _Bar, _Lines
+from tensorop.events import Building, Trying
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.search_events import EndReason, SearchEnded, TrialEnded
@@ -107,3 +107,18 @@ def test_where_the_peak_is_not_known_nothing_is_said_of_it() -> None:
         view.show(event)
     assert "of peak" not in view.line().plain
     assert "2 tried  2.0 times the first  outer" in view.line().plain
+
+
+def test_kernels_that_are_built_are_counted_on_a_terminal_and_every_half_minute_elsewhere() -> None:
+    seconds, out = 0.0, io.StringIO()
+    bar = _Bar(Console(file=io.StringIO(), width=80, force_terminal=True), lambda: 0.0)
+    lines = _Lines(Console(file=out, width=80))
+    lines.now = lambda: seconds
+    lines.last = 0.0
+    for number in range(1, 5):
+        seconds = 20.0 * number
+        for view in (bar, lines):
+            view.show(Building(number, 224, 250.0 - number))
+    assert "kernel 4 of 224, about 4 minutes left" in str(bar.line())
+    assert out.getvalue().split("\n") == [f"  kernel {n} of 224, about 4 minutes left" for n in (2, 4)] + [""]
+    assert str(Building(3, 8, 40.4)) == "kernel 3 of 8, about 40 seconds left"

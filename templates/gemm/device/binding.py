@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tensorop.package import device_arrays as arrays
 from tensorop.package import device_binding
 from tensorop.package.device_arrays import Array
-from tensorop.package.device_binding import DeviceCall, DeviceCalls, Plan, flag, real, refuse, span
+from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan, flag, real, refuse, span
 
 CARD = "tensorop_gemm_cuda_card"
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
@@ -70,7 +70,7 @@ def bind(library: Any) -> Callable[..., Any]:
     held = {dtype.removesuffix("_f32"): dtype for dtype in library.dtypes}  # of A and B, by their type
     of_c = "float32" if any(dtype.endswith("_f32") for dtype in library.dtypes) else ""  # where C is of another
 
-    def planned(x: Array, y: Array, z: Array | None, transpose_a: bool, transpose_b: bool) -> Plan:
+    def planned(x: Array, y: Array, z: Array | None, transpose_a: bool, transpose_b: bool) -> DevicePlan:
         """z: None for a new C. Raises TypeError and ValueError."""
         for one in (x, y):
             if _DTYPES.get(one.dtype) not in held:
@@ -108,7 +108,7 @@ def bind(library: Any) -> Callable[..., Any]:
         problem.m, problem.n, problem.k, problem.batch = m, n, k, count
         problem.lda, problem.ldb, problem.ldc = p.ld, q.ld, r.ld
         problem.stride_a, problem.stride_b, problem.stride_c = p.stride, q.stride, r.stride
-        return Plan(problem, shape, (span(x), span(y), span(z)))
+        return DevicePlan(problem, shape, (span(x), span(y), span(z)))
 
     def gemm(
         a: Any,

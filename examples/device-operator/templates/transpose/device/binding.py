@@ -2,7 +2,7 @@
 
 from tensorop.package import device_arrays as arrays
 from tensorop.package import device_binding
-from tensorop.package.device_binding import DeviceCall, DeviceCalls, Plan, real, refuse, span
+from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan, real, refuse, span
 
 CARD = "tensorop_transpose_cuda_card"
 _TYPES = {"bfloat16": 0, "float16": 1}
@@ -27,7 +27,7 @@ def bind(library):
         if y.strides != arrays.dense(shape):
             raise refuse(ValueError, f"y has strides {y.strides}: give a dense array")
         fields = {"type": _TYPES[x.dtype], "alpha": 1, "m": m, "n": n, "batch": batch[0] if batch else 1}
-        return Plan(calls.ffi.new("struct tensorop_transpose_problem *", fields), shape, (span(x), span(y)))
+        return DevicePlan(calls.ffi.new("struct tensorop_transpose_problem *", fields), shape, (span(x), span(y)))
 
     def transpose(x, y=None, *, alpha=1.0, stream=None):
         """Y = alpha * transposed X. x: (m, n) or (batch, m, n), dense, on a GPU; y: the result, new if None"""
