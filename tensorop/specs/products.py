@@ -61,7 +61,7 @@ def load(operator: Operator) -> ProductSpec:
         "libraries": spec.libraries or {name: _generated(name, operator)},
         "types": spec.types or {dtype: {"function": f"{name}_{dtype}"} for dtype in operator.dtypes},
         "statuses": spec.statuses or {fault.name: fault.sentence for fault in operator.interface.faults},
-        "settings": spec.settings or {"work_per_thread": WORK_PER_THREAD},
+        "settings": {"plain": "plain.c" in spec.dtype, **(spec.settings or {"work_per_thread": WORK_PER_THREAD})},
     }
     return spec.model_copy(update=whole)
 

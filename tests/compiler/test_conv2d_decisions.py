@@ -51,7 +51,7 @@ def drawn_problems(rng: random.Random, count: int) -> list[Problem]:
 def test_the_loops_do_what_the_model_says(name: str, template: str) -> None:
     platform, rng, seen = platforms.load(name), random.Random(f"{name} {template}"), set()
     for variant in counting.configurations(OPERATOR, platform, TEMPLATES[template], rng):
-        driver = counting.Counting(OPERATOR, platform, variant, "conv.c.j2", PROBLEM, RUN, FUNCTIONS)
+        driver = counting.Counting(OPERATOR, platform, variant, "driver.c.j2", PROBLEM, RUN, FUNCTIONS)
         numbers = constants(OPERATOR, platform, "f32", variant, platform.vlens[-1])
         text = instantiate.decide(OPERATOR, platform, variant)
         assert text is not None

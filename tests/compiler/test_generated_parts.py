@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -293,6 +294,40 @@ def test_leading_dimensions_words_and_optional_operands_from_c(rows: Path) -> No
     for i in range(3):
         want[5 * i : 5 * i + 4] -= 2 * x[6 * i : 6 * i + 4]
     assert np.array_equal(y, want)
+
+
+PLAIN = """\
+#include "dispatch.h"
+
+void tensorop_rows_plain_f32(const struct tensorop_rows *s, const float *x, float *y, const float *bias)
+{
+    (void)bias;
+    for (int64_t i = 0; i < s->m * s->n; ++i)
+        y[i] += (float)s->scale * x[i];
+}
+"""
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_plain_c_serves_a_cpu_without_the_instructions(rows: Path, tmp_path: Path, plain: bool) -> None:
+    """The entries say that they need an instruction set that no CPU has."""
+    shutil.copytree(rows / "own", tmp_path / "own")
+    folder = tmp_path / "own/templates/rows/product"
+    folder.mkdir()
+    text = (paths.native_dir() / "product/kernel_text.c.j2").read_text()
+    (folder / "kernel_text.c.j2").write_text(text.replace('"TENSOROP_ISA_HERE"', '"{ 1ull << 63, 0 }"'))
+    if plain:
+        (folder / "product.yaml").write_text("schema: 1\ndtype: [dispatch.c, plain.c]\n")
+        (folder / "plain.c.j2").write_text(PLAIN)
+    library = Loaded(
+        made(operators.load("rows", (tmp_path / "own",)), tmp_path / "out", Leaf(0), {"unroll": 1}), "rows"
+    )
+    call = library.call(m=3, n=4, ld_x=4, ld_y=4, mode=3, scale=2)
+    x, y, unsupported = np.arange(12, dtype=np.float32), np.ones(12, np.float32), -1
+    given = call, library.at(x), library.at(y), library.ffi.NULL
+    assert library.lib.tensorop_rows_f32(*given) == (0 if plain else unsupported)
+    assert library.lib.tensorop_rows_f32_variant(*given, 0) == unsupported
+    assert np.array_equal(y, 1 + 2 * x if plain else np.ones(12))
 
 
 def test_leading_dimensions_words_and_optional_operands_from_python(rows: Path) -> None:
