@@ -17,15 +17,15 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_095,
+    ".": 1_103,
     "author": 5_761,
     "backends": 366,
     "calibration": 408,
-    "cli": 1_860,
+    "cli": 1_871,
     "cluster": 392,
     "commands": 3_413,
     "costs": 473,
-    "cuda": 1_995,
+    "cuda": 2_013,
     "dispatch": 1_251,
     "job": 855,
     "kits": 1_515,
