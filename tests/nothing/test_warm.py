@@ -291,7 +291,7 @@ def test_of_a_file_that_is_cut_off_the_whole_lines_are_used(tmp_path: Path) -> N
     path.write_text(path.read_text()[:-20])
     found, said = begin("spacemit-k1", tmp_path, path)
     assert found.sure == (WINNER,)
-    assert said[0] == f"{path} is cut off: 1 of its 2 configurations were read"
+    assert said[0] == f"{path} is cut off: 1 of its 2 lines were read"
     run(tmp_path / "first")
     cut = tmp_path / "first" / JOURNAL
     cut.write_text(cut.read_text()[:-20])
