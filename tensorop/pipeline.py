@@ -13,6 +13,7 @@ from typing import TypeGuard
 
 from tensorop import __version__, paths, settings, subpackages
 from tensorop.author import offline
+from tensorop.author.llm import transcript
 from tensorop.backends import reach
 from tensorop.commands import operator_built, operator_read
 from tensorop.dispatch import probing, robust, single_vlen, winners
@@ -188,6 +189,8 @@ def _run(
                     hint="remove --no-search to resume the search, or name another folder with --out",
                 )
             journal.note(store.SESSION, _session(job, operator))
+            if job.fresh and job.author == "llm":  # a replay reads them, and those of `manual` are files of the user
+                transcript.discard(job.out / transcript.OF_RUN)
             if goes_on:
                 authoring.require_author(job, operator, journal)
             seed, texts = _seed(job, journal), Texts(journal.history.texts)

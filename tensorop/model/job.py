@@ -159,8 +159,9 @@ class Job:
         shown="build/OPERATOR-PLATFORM", late=True,
     )
     fresh: bool = _option(
-        False, "Discard the previous run in --out and start again from its best configurations (see --warm-start).",
-        group="Output",
+        False,
+        "Discard the previous run in --out, also the language model's answers, and start again from its best "
+        "configurations (see --warm-start).", group="Output",
     )
     warm_start: str = _option(
         "auto",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 from tensorop import pipeline
 from tensorop.events import Done, Trying
@@ -58,6 +63,28 @@ def test_fresh_forgets(tmp_path: Path) -> None:
         assert ended.status == 0, ended.stderr
     assert len(path_of(tmp_path / "out")) == 6
     assert events(tmp_path / "out", "run")[0]["facts"]["seed"] == 4
+
+
+def test_fresh_asks_the_model_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(threaded=True) as server:
+        asked: list[Request] = []
+
+        def answer(request: Request) -> Response:
+            asked.append(request)
+            body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "none"}}]}
+            return Response(json.dumps(body), 200, None, "application/json")
+
+        server.expect_request("/v1/chat/completions").respond_with_handler(answer)
+        settings = {"OPENAI_BASE_URL": server.url_for("/v1"), "TENSOROP_LLM_MODEL": "m", "OPENAI_API_KEY": "sk-0123"}
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        words = (*JOB, "--trials", "6", "--out", "out", "--author", "llm", "--author-calls", "1")
+        counts = []
+        for more in ((), (), ("--fresh",)):
+            ended = tensorop(*words, *more, cwd=tmp_path)
+            assert ended.status == 0, ended.stderr
+            counts.append(len(asked))
+    assert counts[0] == counts[1] < counts[2]
 
 
 def test_a_job_takes_the_seed_that_one_printed(tmp_path: Path) -> None:

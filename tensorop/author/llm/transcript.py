@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -275,6 +276,18 @@ def _load(folder: Path) -> tuple[list[RecordedCall], int]:
     numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
     ordered = sorted(numbers, key=lambda path: (numbers[path], path))
     return [_read(path, "recorded call", _call) for path in ordered], 1 + max(numbers.values(), default=0)
+
+
+def discard(folder: Path) -> None:
+    """Removes a transcript, with its questions and answers in files. Raises JobError if that fails."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise JobError(
+            f"{error.filename or folder} cannot be removed: {error.strerror or error}",
+            hint="make the folder writable, or choose another --out",
+        ) from error
 
 
 def place(folder: Path) -> Path:
