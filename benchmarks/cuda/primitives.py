@@ -328,6 +328,8 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("floats_store", same(1024), lambda v: words(FLOATS)),
         **alone("pair_packed", leaves(np.uint16, packed), lambda v: words(FLOATS), every=True),
         **alone("element_value", leaves(np.float32, valued), elements, every=True),
+        **alone("flipped", numbers(T % 2 ^ T // 2 % 2)),
+        **alone("chunk_swizzled", numbers(T % 8 ^ T // 8 % 8)),
         **alone("words_shifted", leaves(np.uint16, shifted)),
         **alone("shared_word", leaves(np.uint8, bytes_at((64, 16), T * 5 % 64))),
         **alone("shared_element", leaves(np.uint8, bytes_at((64, 2), T * 7 % 64))),

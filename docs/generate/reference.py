@@ -20,6 +20,7 @@ from platform_page import platform_page
 
 import tensorop
 from tensorop import errors, events, paths, settings, tuning
+from tensorop.author import grammar
 from tensorop.cli.ctrl_c import INTERRUPTED
 from tensorop.cli.main import cli
 from tensorop.cli.operator_command import GROUPS, STOPPED_EARLY, operator_command
@@ -391,6 +392,25 @@ def _how(platform: Any) -> str:
     return f"board model `{platform.board['name']}` in QEMU" if platform.board else "correctness only"
 
 
+# --- the language of templates
+
+
+def template_page() -> str:
+    """The written page, with the grammar and the rules between its marks."""
+    begin, end = "<!-- language -->\n", "<!-- end -->\n"
+    text = (FOLDER / "template.md").read_text(encoding="utf-8")
+    before, after = text.partition(begin)[0], text.partition(end)[2]
+    language = grammar.language()
+    rows = [(f"`{name}`", _flat(one.rule), f"`{_flat(one.honest)}`") for name, one in language.rules.items()]
+    device = wrapped(_flat(language.device))
+    rules = table(["Rule", "What it says", "How an honest template writes it"], rows)
+    return f"{before}{begin}{fenced(language.grammar, 'text')}\n{device}\n\n{rules}{end}{after}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "python.md": python_page,
@@ -402,6 +422,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "bench-json.md": bench_page,
     "supported.md": supported_page,
     "platform-yaml.md": platform_page,
+    "template.md": template_page,
 }
 
 

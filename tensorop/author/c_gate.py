@@ -105,23 +105,33 @@ def unmarked(source: str, text: str) -> str:
     return _CONTRACT.sub("", source).replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
-def read(source: str, text: str, primitives: Primitives, callables: Callables) -> Outcome | None:
-    """None if the C may be built, otherwise the refusal.
+def read(source: str, text: str, primitives: Primitives, callables: Callables) -> list[tuple[int, int]] | Outcome:
+    """The places of statements that were not checked, since nothing executes them (`trapped`); or the refusal.
 
     source: a kernel rendered with `marked(text)` as its template; primitives are calls by name (`callables`).
     """
+    unchecked: list[tuple[int, int]] = []
     try:
-        found = next(_complaints(source, marks(text), _Rules.of(primitives, callables)), None)
+        found = next(_complaints(source, marks(text), _Rules.of(primitives, callables), unchecked), None)
     except RecursionError:
         found = Guard.SYNTAX, "it is nested too deeply"
-    return None if found is None else refused(*found)
+    return unchecked if found is None else refused(*found)
+
+
+def trapped(source: str, places: Sequence[tuple[int, int]], trap: str = "__builtin_trap();") -> str:
+    """The source with a trap in each place: what is not checked is not compiled."""
+    for first, last in sorted(places, reverse=True):
+        source = source[:first] + trap + source[last:]
+    return source
 
 
 _Complaint = tuple[Guard, str]
 _Read = set[tuple[bytes, frozenset[tuple[str, int]]]]  # checked calls and casts, each with the pointer levels of names
 
 
-def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterator[_Complaint]:
+def _complaints(
+    source: str, between: tuple[str, str], rules: _Rules, unchecked: list[tuple[int, int]]
+) -> Iterator[_Complaint]:
     if strange := _STRANGE.search(source):
         yield Guard.CHARACTERS, f"its C has the character {strange[0]!r}: {_line(source, strange.start())}"
     begin, end = between
@@ -144,7 +154,7 @@ def _complaints(source: str, between: tuple[str, str], rules: _Rules) -> Iterato
     for region in found:
         yield from region.complaints()
     for region in found:  # only if the checks above found nothing
-        yield from region.addresses()
+        yield from region.addresses(unchecked)
 
 
 def _text(region: str) -> Iterator[_Complaint]:
@@ -163,7 +173,8 @@ class _Rules:
     """The names and types that a template's C may use, given the platform's primitives."""
 
     def __init__(self, primitives: Primitives, callables: Callables) -> None:
-        self.proved: set[tuple[bytes, int]] = set()  # functions whose accesses are proved to be in bounds
+        # functions whose accesses are proved to be in bounds, with the places of what nothing executes there
+        self.proved: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
         self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives, callables)
         self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
         self.types |= self.names.vectors | self.names.addresses
@@ -247,8 +258,11 @@ class _Region:
                     self.read.add(key)
         yield from self._names(found, outside, mine)
 
-    def addresses(self) -> Iterator[_Complaint]:
-        """Checks that memory accesses are in bounds, and the values that conditions depend on."""
+    def addresses(self, unchecked: list[tuple[int, int]]) -> Iterator[_Complaint]:
+        """Checks that memory accesses are in bounds, and the values that conditions depend on.
+
+        unchecked: gets the places of statements that nothing executes
+        """
         body, function = self.body, self.function
         if body is None or function is None or body.parent != function:
             yield Guard.BOUNDS, "the operator's template has it in a block of its own, not in its function's"
@@ -256,16 +270,20 @@ class _Region:
         # Configurations share many functions that differ only in the function's name.
         declarator = function.child_by_field_name("declarator")
         names = declarator.child_by_field_name("parameters") if declarator is not None else None
-        text = self.source[(names or function).start_byte : function.end_byte]
+        start = (names or function).start_byte
+        text = self.source[start : function.end_byte]
         key = hashlib.sha256(text.encode()).digest(), self.first - body.start_byte
-        if key in self.rules.proved:
+        if (known := self.rules.proved.get(key)) is not None:
+            unchecked += [(start + first, start + last) for first, last in known]
             return
         given = self.rules.primitives, self.rules.callables, self.rules.names
         machine = Interpreter(*given)
         try:
             Reader(*given).read(function, body, self.first, self.last)
             machine.run(function, body, self.first, self.last)
-            self.rules.proved.add(key)
+            found = machine.unreached()
+            self.rules.proved[key] = [(first - start, last - start) for first, last in found]
+            unchecked += found
         except Refusal as refusal:
             yield refusal.guard, f"{machine.readable(refusal.message)}: {self._at(refusal.node or body)}"
 

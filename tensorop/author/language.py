@@ -12,7 +12,7 @@ from tree_sitter import Node
 
 from tensorop.author.addresses.collectives import sentences
 from tensorop.author.addresses.knowledge import LANES, Callables, Names
-from tensorop.author.addresses.syntax import Term, inner, parameters, term, text
+from tensorop.author.addresses.syntax import Term, changed, direct, every, inner, parameters, parts, term, text
 from tensorop.author.addresses.values import TYPES
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken, Refusal
@@ -24,7 +24,6 @@ _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 _RISING = ("<", "<=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _CASTS = ("size_t", "ptrdiff_t")
-_SIMPLE = ("expression_statement", "declaration")
 
 
 class Reader:
@@ -161,22 +160,20 @@ class Reader:
         if update is not None:
             self._changes(term(update))
         self._block(inner(body) if body.type == "compound_statement" else [body])
-        direct = [*_parts(update), *(part for child in _direct(body) for part in _parts(child))]
-        every = [*_parts(update), *_written(body)]
-        self._test(term(condition), direct, every)
+        self._test(term(condition), [*parts(update), *direct(body)], [*parts(update), *every(body)])
         self.scopes.pop()
 
-    def _test(self, of: Term, direct: Sequence[Term], every: Sequence[Term]) -> None:
+    def _test(self, of: Term, once: Sequence[Term], anywhere: Sequence[Term]) -> None:
         """Refuses a loop that is not shown to end by its form."""
         if self.device and of[:2] == ("two", "&&"):
             for first, more in ((of[2], of[3]), (of[3], of[2])):
                 try:
-                    self._test(first, direct, every)
+                    self._test(first, once, anywhere)
                 except Broken:
                     continue
                 self._condition(more)
                 return
-        counted = [name for name in dict.fromkeys(_names(of)) if any(_changed(one) == name for one in every)]
+        counted = [name for name in dict.fromkeys(_names(of)) if any(changed(one) == name for one in anywhere)]
         if len(counted) != 1:
             many = " and ".join(f"'{name}'" for name in counted) or "nothing"
             raise Broken("loop", f"each turn changes {many} of the test, not one counter")
@@ -196,8 +193,8 @@ class Reader:
                 raise Broken("loop", f"the test is {_words(of)}")
         if self._of(counter) is not SIZE:
             raise Broken("loop", f"the counter '{counter}' is not a size")
-        steps = [one for one in direct if _changed(one) == counter]
-        if len(steps) != sum(_changed(one) == counter for one in every):
+        steps = [one for one in once if changed(one) == counter]
+        if len(steps) != sum(changed(one) == counter for one in anywhere):
             raise Broken("loop", f"'{counter}' is changed in a block of the loop's body")
         for one in steps:
             by = self._step(one)
@@ -275,6 +272,8 @@ class Reader:
             case ("number", int(value), digits) if digits == str(value) and -self.device <= value < MOST_LITERAL:
                 pass
             case ("name", name) if self._of(name) is SIZE or (self.device and self._of(name) is BOOL):
+                pass
+            case ("name", name) if self._of(name) is PREDICATE and self.predicate in TYPES:
                 pass
             case "two", ("+" | "-"), left, right:
                 self._size(left)
@@ -420,8 +419,8 @@ class Reader:
                     self._is(POINTER if mark == "*" else self._kind(kind, 0), argument)
             return
         kinds = {"vector": DATA, "element": DATA, "pointer": POINTER, "matrix": POINTER, "predicate": PREDICATE}
-        for argument, of in zip(called.args, arguments, strict=False):
-            if (shape := shape_of(argument)) == "half":
+        for kind, of in zip(called.args, arguments, strict=False):
+            if (shape := shape_of(kind)) == "half":
                 if of[0] == "call":
                     self._is(SIZE, of)
                 else:
@@ -462,48 +461,8 @@ class Reader:
         return ""
 
 
-def _parts(node: Node | None) -> Iterator[Term]:
-    """The changes in a statement or an expression, which commas separate."""
-    if node is None or node.type == "declaration":
-        return
-    left = [term(part) for part in (inner(node) if node.type == "expression_statement" else [node])]
-    while left:
-        of = left.pop(0)
-        if of[:2] == ("two", ","):
-            left[:0] = of[2:]
-        else:
-            yield of
-
-
-def _direct(body: Node) -> Iterator[Node]:
-    """The statements of a body that every turn executes once."""
-    if body.type == "compound_statement":
-        for child in inner(body):
-            yield from _direct(child)
-    elif body.type in _SIMPLE:
-        yield body
-
-
-def _written(node: Node) -> Iterator[Term]:
-    """Every change in a statement."""
-    if node.type == "expression_statement":
-        yield from _parts(node)
-    elif node.type == "for_statement":
-        yield from _parts(node.child_by_field_name("initializer"))
-        yield from _parts(node.child_by_field_name("update"))
-    for child in node.named_children:
-        if child.type.endswith("_statement") or child.type == "else_clause":
-            yield from _written(child)
-
-
-def _changed(of: Term) -> str:
-    """The name that a change is of; empty for an element or a call."""
-    to = of[3] if of[0] == "step" else of[2] if of[0] == "assign" else ()
-    return str(to[1]) if to[:1] == ("name",) else ""
-
-
 def _by_one(of: Term) -> bool:
-    return of[0] == "step" or (of[0] == "assign" and of[3][:2] == ("number", 1))
+    return bool(of[0] == "step" or (of[0] == "assign" and of[3][:2] == ("number", 1)))
 
 
 def _names(of: Term) -> Iterator[str]:

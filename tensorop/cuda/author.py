@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorop.author import rules
+from tensorop.author import grammar, rules
 from tensorop.author.llm import rounds
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import compile as device
@@ -89,6 +89,7 @@ def brief(
             "cost": cost_model(operator).model,
             "most": MOST_POINTS,
             "rules": rules.rules("device_rules"),
+            "language": grammar.language(),
         },
     )
 

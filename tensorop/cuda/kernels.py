@@ -184,8 +184,11 @@ def block(
         return refused
     rendering = render.kernel_texts if template.author == offline.AUTHOR else apart.texts
     (source,) = rendering(folders(operator), c_gate.marked(template.text), around, [context], {})
-    if refused := c_gate.read(_UNROLL.sub("", source), template.text, primitives, callables):
-        return refused
+    plain = _UNROLL.sub(lambda found: " " * len(found[0]), source)  # places stay
+    unchecked = c_gate.read(plain, template.text, primitives, callables)
+    if isinstance(unchecked, Outcome):
+        return unchecked
+    source = c_gate.trapped(source, unchecked, "__trap();")
     for name in (name for name, one in chosen.collectives.items() if one.template):
         source = re.sub(rf"\b{name}\(([\w +*/-]+)\)", rf"{name}<\1>()", source)
     return c_gate.unmarked(source, template.text)

@@ -133,6 +133,9 @@ def _checked(
 
 def _expanded(source: str, template: KernelTemplate, primitives: Primitives) -> str | Outcome:
     callables = instantiate.callables(primitives)
-    trusted = template.author == TRUSTED
-    refused = None if trusted else c_gate.read(source, template.text, primitives, callables)
-    return refused or render.expand(c_gate.unmarked(source, template.text), callables)
+    if template.author == TRUSTED:
+        return render.expand(c_gate.unmarked(source, template.text), callables)
+    unchecked = c_gate.read(source, template.text, primitives, callables)
+    if isinstance(unchecked, Outcome):
+        return unchecked
+    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked), template.text), callables)

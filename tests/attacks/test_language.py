@@ -99,6 +99,16 @@ TEXTS = {
     "a shift by 64": ("columns", "if (k >> 64 == 1) c[m] = 0;", "size"),
     "a choice that is none of two": ("columns", "const size_t i = k < 3 ? 0 : 1; c[0] = 0; (void)i;", "size"),
     "a mixed condition": ("columns", "if (k > 2 && m > 2 || csb == 1) c[0] = 0;", "condition"),
+    # one combination of small numbers, which no call may have
+    "four numbers": ("columns", "if (k == 53 && m == 14 && beta == 0 && alpha == 1) c[0] = 0;", "path"),
+    "two numbers": ("columns", "if (k == 53) if (m == 14) c[0] = 0;", "path"),
+    "a number and both scales": ("columns", "if (k == 53) if (beta == 0) if (alpha == 1) c[0] = 0;", "path"),
+    "a number by a local": ("columns", "size_t x = 0; if (k == 53) x = 1; if (x == 1) if (m == 14) c[0] = 0;", "path"),
+    "a number by two comparisons": ("columns", "if (k > 52) if (k < 54) if (m == 14) c[0] = 0;", "path"),
+    "a number by a remainder": ("columns", "if (k % 16 == 3) if (m > 13) c[0] = 0;", "path"),
+    "a number by data": ("columns", "{{ element }} f = alpha; if (k == 53) f = 0; if (m == 14) c[0] = f;", "path"),
+    "a number by a bool": ("columns", "const bool p = k == 53; if (p) if (m == 14) c[0] = 0;", "path"),
+    "a number by a turn": ("columns", "for (size_t p = 0; p < k; ++p) if (p == 52) if (m == 14) c[0] = 0;", "path"),
     # divisors
     "a divisor that may be 0": ("columns", "size_t i = m / (k - 1); if (k - 1 == 0) c[m] = 0; (void)i;", "division"),
     "a remainder by what may be 0": ("columns", "size_t i = m % (k / 2); if (k / 2 == 0) c[m] = 0;", "division"),
@@ -162,6 +172,7 @@ HONEST = {
     "the smaller of two": (
         "columns", "const size_t h = k < 32 ? k : 32; for (size_t q = 0; q < h; ++q) c[0] += a[q * lda];",
     ),
+    "numbers of one size": ("columns", "if (k == 5) c[0] = 0; if (k > 40 && rsb == 1 && beta == 0) c[0] = alpha;"),
     "beta": ("columns", "if (beta == 0) c[0] = alpha * a[0]; else if (beta != 1) c[0] = beta * c[0];"),
 }  # fmt: skip
 
@@ -191,6 +202,27 @@ def _named(outcome: Outcome, rule: str) -> None:
     else:
         assert outcome.message.startswith(f"{rule}: "), outcome.message
     assert "#" not in outcome.message, outcome.message
+
+
+@pytest.mark.parametrize(
+    ("body", "trap"),
+    [
+        ("if (k == 0) c[m] = 0; c[0] = 0;", "if (k == 0) __builtin_trap();"),
+        ("if (lanes < 1) c[m] = 0; else c[0] = 0;", "if (lanes < 1) __builtin_trap();"),
+        ("if (ldc >= 1) { c[0] = 0; } else { c[m] = 0; }", "else __builtin_trap();"),
+        ("for (size_t p = k; p < k; ++p) c[m] = 0;", "for (size_t p = k; p < k; ++p) __builtin_trap();"),
+    ],
+)
+def test_what_nothing_executes_is_a_trap(body: str, trap: str) -> None:
+    """What is not checked is not compiled; and it must be of the language."""
+    for platform in ("avx2", "rvv"):
+        text = in_a_tile("columns", body, platform)
+        assert isinstance(text, KernelText), text.message
+        assert "c[m] = 0" not in text.kernel
+        assert " ".join(trap.split()) in " ".join(text.kernel.split())
+        outcome = in_a_tile("columns", body.replace("c[m] = 0;", "break;"), platform)
+        assert isinstance(outcome, Outcome)
+        _named(outcome, "statement")
 
 
 @pytest.mark.parametrize("what", HONEST)

@@ -47,7 +47,10 @@ def judged(body: str, primitives: Primitives = rvv) -> Outcome | str:
     }
     source = render.text(env, "k", said)
     callables = instantiate.callables(primitives)
-    return c_gate.read(source, body, primitives, callables) or render.expand(c_gate.unmarked(source, body), callables)
+    unchecked = c_gate.read(source, body, primitives, callables)
+    if isinstance(unchecked, Outcome):
+        return unchecked
+    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked), body), callables)
 
 
 HONEST = [

@@ -41,6 +41,15 @@ def test_marks_of_the_measured_region_are_refused(tmp_path, arch):
     assert "measured region" in refused.message
 
 
+@pytest.mark.parametrize("arch", SYSTEM_CALL)
+def test_a_loop_that_never_ends_is_compiled(tmp_path, arch):
+    """A compiler that may hold it for ended runs what follows."""
+    step = "const unsigned long step = *(unsigned long *)c->buffer[0];"
+    loop, none = (f"{step} {more}" for more in ("for (unsigned long i = 0; i < 8; i += step) ;", "(void)step;"))
+    texts = [kernels.built(body, tmp_path, arch=arch).path.read_bytes() for body in (loop, none)]
+    assert texts[0] != texts[1]
+
+
 def test_the_bytes_of_a_system_call_inside_a_constant_pass(tmp_path):
     made = kernels.built("((unsigned *)c->buffer[0])[0] = 0x050f050fu;", tmp_path)
     assert b"\x0f\x05" in made.path.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from tensorop.package.sources import OperatorPart
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
+from tensorop.toolchain.compile import DEFINED
 from tests.support import device_products, products
 from tests.support.commands import ROOT
 
@@ -112,6 +114,21 @@ def test_the_prefix_of_the_architecture_is_found(
     assert f"found {right}/lib/cmake/TensorOp, " in done.stderr
     named = _configured(lists, tmp_path / "x", words=(f"-DTensorOp_DIR={prefixes['conv1d']}/lib/cmake/TensorOp",))
     assert named.returncode == 1, "a folder that is named is checked like one that is found"
+
+
+def test_the_sources_are_built_without_conclusions_from_loops(prefixes: dict[str, Path], tmp_path: Path) -> None:
+    source = prefixes["x86"] / "share" / "tensorop" / "src"
+    done = _run("cmake", "-S", source, "-B", tmp_path, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
+    assert done.returncode == 0, done.stderr
+    words = [one["command"].split() for one in json.loads((tmp_path / "compile_commands.json").read_text())]
+    assert words
+    known = [flag for flag in DEFINED if f"tensorop_has{flag}".replace("-", "_") + ":INTERNAL=1" in _cache(tmp_path)]
+    assert {*DEFINED[1:]} <= {*known}  # GCC 12 lacks the first
+    assert all({*known} <= {*command} for command in words)
+
+
+def _cache(folder: Path) -> str:
+    return (folder / "CMakeCache.txt").read_text()
 
 
 @pytest.mark.parametrize("languages", ["C", "CXX", "Fortran", "NONE"])

@@ -21,6 +21,7 @@ PAGES = (
     "bench-json.md",
     "supported.md",
     "platform-yaml.md",
+    "template.md",
 )
 
 

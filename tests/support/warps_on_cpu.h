@@ -39,6 +39,7 @@ static Held held[16][32];
 static inline int min(int a, int b) { return a < b ? a : b; }
 static uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
 static void __syncthreads() { pthread_barrier_wait(&of_block); }
+static void __trap() { __builtin_trap(); }
 static void __syncwarp() { pthread_barrier_wait(&of_warp[threadIdx.x / 32]); }
 
 static float element_value(uint16_t bits) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tensorop.author.addresses.calls import Calls
@@ -10,6 +11,7 @@ from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, tightened
 from tensorop.author.addresses.values import State, spelled
 from tensorop.author.gate import Guard
+from tensorop.author.grammar import Broken
 
 MOST_COMPARED = 64  # the largest constant in a condition
 MOST_TIMES = 16  # the largest factor of `lanes` in a condition
@@ -17,6 +19,7 @@ _MOST_LANES_COMPARED = 256  # the largest constant in a condition on `lanes` alo
 MOST_TOGETHER = 128  # the largest sum of constants in all conditions; sizes up to this sum are verified one by one
 MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED, twice it MOST_TOGETHER
 MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
+MOST_WITH_SCALES = 16  # the largest constant in a condition beside tests of alpha and beta
 _MOST_STATES = 768  # combinations of values of locals that are neither counters nor constant
 
 
@@ -74,6 +77,35 @@ class Admission(Calls):
             Guard.CONDITIONS,
             f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}",
         )
+
+    def _sizes_of(self, state: State, apart: Poly) -> dict[str, int]:
+        """The sizes that a condition compares with a number inside their range, each with this number."""
+        behind = {
+            name
+            for made in apart.symbols & self.choices.keys()
+            for facts, _ in self.choices[made][1]
+            for fact in facts
+            for name in fact.symbols
+        }
+        names = (apart.symbols | behind) & self.given - self.strides
+        for name in apart.symbols & self.quotients.keys():
+            names |= self.quotients[name][0].symbols & self.given
+        names = names or apart.symbols & self.turns
+        constant = abs(apart.terms.get((), 0))
+        if behind:
+            return dict.fromkeys(names, self.most)
+        if not constant or LANES in apart.symbols or self._prove(state, apart) or self._prove(state, ZERO - apart):
+            return {}  # no number, or the least or the most that the size can be
+        return dict.fromkeys(names, constant)
+
+    def _pick(self, names: Mapping[str, int]) -> None:
+        """Refuses conditions that together pick one combination of several numbers: no call may have it."""
+        self.picked |= {name: max(number, self.picked.get(name, 0)) for name, number in names.items()}
+        sizes = {name for name in self.picked if name in self.given | self.turns}
+        scales = self.picked.keys() - sizes
+        if len(sizes) > 1 or (len(scales) > 1 and max(self.picked.values()) > MOST_WITH_SCALES):
+            what = " and ".join(f"'{name}'" for name in sorted(sizes | scales))
+            raise Broken("path", f"conditions compare {what} with numbers")
 
     def _remembered(self, operator: str, apart: Poly) -> None:
         """Refuses a condition on hidden bits, and one that distinguishes too many values of a loop's locals.

@@ -9,7 +9,6 @@ from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.memory import Memory
 from tensorop.author.addresses.values import (
     INT,
-    KEPT,
     LARGEST,
     SIGNED_SIZE,
     SIZE,
@@ -29,8 +28,6 @@ from tensorop.author.addresses.values import (
 )  # fmt: skip
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken
-
-_MOST_BITS = 16  # of the operands of `^`
 
 
 class Arithmetic(Memory):
@@ -60,10 +57,10 @@ class Arithmetic(Memory):
             return self._pointer_computed(state, operator, a, b)
         if isinstance(a, (Data, PartialVector)) or isinstance(b, (Data, PartialVector)):
             moved = self.places and operator == ">>" and isinstance(b, Int)  # extracts an element from a word
-            if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*", "/")) or Data.NOTHING in (a, b):
+            if Data.HALF in (a, b) or not (moved or operator in ("+", "-", "*")) or Data.NOTHING in (a, b):
                 raise Refusal(
                     Guard.DATA,
-                    f"'{operator}' is applied to loaded data; use only +, -, * and / on elements",
+                    f"'{operator}' is applied to loaded data; use only +, - and * on elements",
                 )
             return PartialVector(ZERO) if isinstance(a, PartialVector) or isinstance(b, PartialVector) else Data.NUMBER
         x, y = self._as_int(a), self._as_int(b)
@@ -81,10 +78,6 @@ class Arithmetic(Memory):
             return Int(self._fit(state, p * number(1 << by), kind), kind)
         if operator == ">>" and by is not None and 0 <= by < 32:
             operator, q, kind = "/", number(1 << by), common(x.type, INT)
-        elif operator == "&" and by is not None and by > 0 and by & (by + 1) == 0:
-            operator, q = "%", number(by + 1)
-        elif operator == "^":
-            return Int(self._mixed(state, p, q), kind)
         if operator in ("/", "%"):
             if not (self.trusted or self._within(state, q, 1, LARGEST)):
                 raise Broken("division", f"the divisor {spelled(q)} is not proved to be at least 1")
@@ -92,19 +85,6 @@ class Arithmetic(Memory):
             if quotient is not None:
                 return Int(quotient if operator == "/" else self._rest(state, p, q, quotient), kind)
         return Int(None, kind)
-
-    def _mixed(self, state: State, p: Poly, q: Poly) -> Poly | None:
-        """p ^ q of two numbers with few bits: a number that no condition may compare. None if they may have more."""
-        if (a := p.constant) is not None and (b := q.constant) is not None:
-            return number(a ^ b)
-        most = (1 << _MOST_BITS) - 1
-        if not all(self._within(state, one, 0, most) for one in (p, q)):
-            return None
-        while all(self._prove(state, number(most // 2) - one) for one in (p, q)):
-            most //= 2
-        made = self._chosen(state, [ZERO], [number(most)])
-        self.hidden |= made.symbols
-        return made
 
     def _divided(self, state: State, x: Int, p: Poly, q: Poly) -> Poly | None:
         """The quotient p / q if p >= 0 and q >= 1 are proved, else None."""
@@ -179,22 +159,6 @@ class Arithmetic(Memory):
                     state.facts = state.facts.known([dividend - ONE - product, dividend - symbol(name) - product])
 
     def _pointer_computed(self, state: State, operator: str, a: Value, b: Value) -> Value:
-        if isinstance(a, Ptr) and isinstance(b, Ptr):
-            if (
-                operator == "-"
-                and a.type not in self.addresses
-                and a.operand is b.operand
-                and a.offset is not None
-                and b.offset is not None
-            ):
-                self._by_elements(a)
-                self._by_elements(b)
-                apart = a.offset - b.offset
-                known = not apart.symbols & self.hidden and self._whole(state, Int(apart, SIGNED_SIZE), most=KEPT)
-                return Int(apart if known else None, SIGNED_SIZE)
-            raise Refusal(
-                Guard.BOUNDS, f"'{operator}' is applied to two addresses; only - within one operand is allowed"
-            )
         if isinstance(b, Ptr):
             a, b = b, a
             if operator != "+":

@@ -6,7 +6,7 @@ from tensorop.author.addresses.admission import Admission
 from tensorop.author.addresses.knowledge import Refusal
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
 from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import KEPT, SIZE, Data, Int, Ptr, State, Value, Way, Ways
+from tensorop.author.addresses.values import Data, State, Value, Way, Ways
 from tensorop.author.gate import Guard
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -54,36 +54,32 @@ class Conditions(Admission):
         a, b = self._value(state, left), self._value(state, right)
         if isinstance(a, Data) or isinstance(b, Data):
             self._scale_compared(operator, a, b, left, right)
+            if not self.trusted:
+                self._pick({left[1] if a is Data.SCALE else right[1]: 0})
             return [Way()], [Way()]
-        if isinstance(a, Ptr) or isinstance(b, Ptr):
-            apart = self._pointers_compared(state, a, b)
-            if not (self._may_point(state, a) and self._may_point(state, b)):
-                if not self.trusted:
-                    self._admit(state, operator, apart)
-                same, other = Way(), Way(unequal=(apart,))
-                return ([other], [same]) if operator in ("<", ">", "!=") else ([same], [other])
-        else:
-            x, y = self._as_int(a), self._as_int(b)
-            signed = x.type.signed and y.type.signed
-            if self.trusted and (x.poly is None or y.poly is None):
-                return [Way()], [Way()]
-            if not self.trusted and not (self._whole(state, x, signed) and self._whole(state, y, signed)):
-                how = (
-                    "counters are size_t (an int cannot hold every k) and change by the same amount in each iteration, "
-                    "also in the last one (i += lanes)"
-                )
-                if self.places:
-                    how = "count the iterations: const int steps = (k + 63) / 64; and i < steps, not i * 64 < k"
-                raise Refusal(
-                    Guard.CONDITIONS,
-                    "a condition compares a number whose value cannot be bounded (it may have wrapped around); compare "
-                    f"k, m, n, lanes, numbers up to {self.most} and counters; {how}",
-                )
-            assert x.poly is not None
-            assert y.poly is not None
-            apart = x.poly - y.poly
+        x, y = self._as_int(a), self._as_int(b)
+        signed = x.type.signed and y.type.signed
+        if self.trusted and (x.poly is None or y.poly is None):
+            return [Way()], [Way()]
+        if not self.trusted and not (self._whole(state, x, signed) and self._whole(state, y, signed)):
+            how = (
+                "counters are size_t (an int cannot hold every k) and change by the same amount in each iteration, "
+                "also in the last one (i += lanes)"
+            )
+            if self.places:
+                how = "count the iterations: const int steps = (k + 63) / 64; and i < steps, not i * 64 < k"
+            raise Refusal(
+                Guard.CONDITIONS,
+                "a condition compares a number whose value cannot be bounded (it may have wrapped around); compare "
+                f"k, m, n, lanes, numbers up to {self.most} and counters; {how}",
+            )
+        assert x.poly is not None
+        assert y.poly is not None
+        apart = x.poly - y.poly
         if not self.trusted:
             self._admit(state, operator, apart)
+        if not (self.trusted or self.places or self.testing):
+            self._pick(self._sizes_of(state, apart))
         return self._ways_of(state, operator, apart)
 
     def _ways_of(self, state: State, operator: str, apart: Poly) -> tuple[Ways, Ways]:
@@ -136,45 +132,6 @@ class Conditions(Admission):
             "a condition depends on loaded data; use k, m, n, lanes and counters in conditions, and primitives (max) "
             "to choose between values",
         )
-
-    def _pointers_compared(self, state: State, a: Value, b: Value) -> Poly:
-        """The distance of two pointers into one operand, in strides if it is a multiple of one."""
-        if (
-            not (isinstance(a, Ptr) and isinstance(b, Ptr))
-            or a.operand is not b.operand
-            or a.offset is None
-            or b.offset is None
-        ):
-            raise Refusal(Guard.CONDITIONS, "a condition depends on an address; compare pointers into one operand only")
-        apart = a.offset - b.offset
-        if apart.symbols & self.hidden or a.type in self.addresses:
-            raise Refusal(Guard.CONDITIONS, "a condition compares pointers that depend on a choice; use counters")
-        for name in self.strides - state.ones:
-            split = apart.by(name)
-            if split is not None and split[1] == ZERO and apart != ZERO:
-                if not state.facts.prove(symbol(name) - ONE):
-                    raise Refusal(
-                        Guard.CONDITIONS, f"a condition compares pointers '{name}' apart; count iterations instead"
-                    )
-                return split[0]
-        return apart
-
-    def _may_point(self, state: State, value: Value) -> bool:
-        """Whether a pointer is proved to be in its operand or one row past the end, where no address wraps around."""
-        if not isinstance(value, Ptr) or value.offset is None or value.operand.dims is None:
-            return False
-        rest = self._known(value.offset, state)
-        for most, stride in value.operand.dims:
-            if not stride or stride in state.ones:
-                continue
-            if (split := rest.by(stride)) is None:
-                return False
-            factor, rest = split
-            if not (self._prove(state, factor) and self._prove(state, most - factor)):
-                return False
-        if value.operand.flag:  # a compiler knows the end of a local array
-            return self._prove(state, rest) and self._prove(state, value.operand.dims[0][0] - rest)
-        return self._whole(state, Int(rest, SIZE), most=2 * KEPT)
 
 
 def is_0_or_1(literal: Term) -> bool:

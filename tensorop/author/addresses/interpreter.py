@@ -27,7 +27,6 @@ from tensorop.author.addresses.values import (
     PartialVector,
     Ptr,
     State,
-    Ways,
     joined,
 )
 from tensorop.author.gate import Guard
@@ -144,9 +143,12 @@ class Interpreter(Loops):
         return monomial[0]
 
     def _statement(self, node: Node, states: list[State]) -> list[State]:
-        """The states after a statement."""
+        """The states after a statement. One that no state reaches is not read (`unreached`)."""
+        if node.type != "comment":
+            self.statements[node.start_byte] = node.end_byte
         if not states:
             return states
+        self.reached.add(node.start_byte)
         if len(states) > _MOST_WAYS:
             raise Refusal(Guard.BOUNDS, f"more than {_MOST_WAYS} paths with different values lead here", node)
         match node.type:
@@ -158,37 +160,13 @@ class Interpreter(Loops):
                 return self._block(inner(node), states)
             case "if_statement":
                 return self._if(node, states)
-            case "for_statement" | "while_statement" | "do_statement":
+            case "for_statement" | "while_statement":
                 self.scopes.append({})
                 first = node.child_by_field_name("initializer") if node.type == "for_statement" else None
                 if first is not None:
                     states = self._simple(first, states)
-                broken: list[State] = []
-                if node.type == "do_statement":  # its body once, then a loop with the condition first
-                    self.breaks.append((len(self.scopes), broken))
-                    self.continues.append((len(self.scopes), []))
-                    states = self._block(inner(node)[:1], states) + self.continues.pop()[1]
-                    self.breaks.pop()
                 states = [exit_ for state in self._merged(states) for exit_ in self._loop(node, state)]
-                return self._merged(self._left(states + broken))
-            case "switch_statement":
-                return self._switch(node, states)
-            case "break_statement" | "continue_statement" if not (
-                self.breaks if node.type == "break_statement" else self.continues
-            ):
-                raise Refusal(Guard.SYNTAX, "break or continue is outside a loop", node)
-            case "break_statement":
-                depth, ways = self.breaks[-1]
-                ways += [self._out(state, depth) for state in states]
-                return []
-            case "continue_statement":
-                depth, ways = self.continues[-1]
-                ways += [self._out(state, depth) for state in states]
-                return []
-            case "return_statement":
-                for value in inner(node):
-                    self._simple(value, states)
-                return []
+                return self._merged(self._left(states))
             case _:
                 raise Refusal(Guard.BOUNDS, f"its C has {node.type.replace('_', ' ')}", node)
 
@@ -196,8 +174,6 @@ class Interpreter(Loops):
         parts = inner(node) if node.type == "expression_statement" else [node]
         for part in parts:
             stmt = statement(part)
-            if stmt.wrong and not self.trusted:
-                raise Refusal(Guard.BOUNDS, stmt.wrong, node)
             try:
                 for state in states:
                     self._once(state, stmt)
@@ -268,57 +244,14 @@ class Interpreter(Loops):
         assert then is not None
         ends = []
         for state in states:
-            yes, no = self._ways(state, condition)
-            ends += self._block([then], self._apart(state, yes))
-            no_states = self._apart(state, no)
+            try:
+                yes_states, no_states = (self._apart(state, ways) for ways in self._decide(state, term(condition)))
+            except Refusal as refusal:
+                refusal.node = refusal.node or condition
+                raise
+            ends += self._block([then], yes_states)
             ends += self._block(inner(otherwise), no_states) if otherwise is not None else no_states
         return self._merged(ends)
-
-    def _ways(self, state: State, condition: Node) -> tuple[Ways, Ways]:
-        stmt = statement(condition)
-        if stmt.wrong and not self.trusted:
-            raise Refusal(Guard.BOUNDS, stmt.wrong, condition)
-        try:
-            return self._decide(state, stmt.of)
-        except Refusal as refusal:
-            refusal.node = refusal.node or condition
-            raise
-
-    def _switch(self, node: Node, states: list[State]) -> list[State]:
-        condition, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
-        assert condition is not None
-        assert body is not None
-        cases = [child for child in inner(body) if child.type == "case_statement"]
-        if statement(condition).changes:
-            raise Refusal(Guard.BOUNDS, "a switch changes the variable in its head", node)
-        if any(child.type == "declaration" for case in cases for child in inner(case)):
-            raise Refusal(Guard.LOCALS, "a case declares a local that other cases jump past; give it a block", node)
-        if len(cases) != len(inner(body)):
-            raise Refusal(Guard.BOUNDS, "a switch has a statement before its first case", node)
-        self.breaks.append((len(self.scopes), []))
-        self.scopes.append({})
-        running: list[State] = []
-        has_default = False
-        for case in cases:
-            label = case.child_by_field_name("value")
-            entered = []
-            for state in states:
-                if label is None:
-                    entered.append(state.copy())
-                    continue
-                try:
-                    yes, _ = self._decide(state, ("two", "==", term(condition), term(label)))
-                except Refusal as refusal:
-                    refusal.node = refusal.node or case
-                    raise
-                entered += self._apart(state, yes)
-            has_default = has_default or label is None
-            running = self._merged(running + entered)
-            for child in inner(case):
-                if child != label:
-                    running = self._statement(child, running)
-        ends = running + self.breaks.pop()[1] + ([] if has_default else [state.copy() for state in states])
-        return self._merged(self._left(ends))
 
     def _merged(self, states: list[State], used: set[bytes] | None = None) -> list[State]:
         """The states, with those merged whose numbers are equal. used: names that the text can still use."""

@@ -92,6 +92,10 @@ class Knowledge:
         self.together: dict[str, Together] = {}  # by counter
         self.asked: dict[Poly, dict[str, int]] = {}  # conditions on arguments, and their counters' factors
         self.divided = 1  # conditions distinguish a number at most by its remainder by this
+        self.picked: dict[
+            str, int
+        ] = {}  # by size that an `if` compares with numbers: the largest; 0 for alpha and beta
+        self.testing = False  # a loop's test
         self.hidden: set[str] = set()  # symbols that no condition may compare: results of `^`, chosen offsets
         self.choices: dict[str, tuple[Poly, list[tuple[tuple[Poly, ...], Poly]]]] = {}  # the facts for each value
         self.by_choice = 0  # the number of uses of `choices`
@@ -100,8 +104,8 @@ class Knowledge:
         self.rest_of: dict[tuple[Poly, int], str] = {}  # symbols of remainders, by dividend and divisor
         self.fresh = 0
         self.scopes: list[dict[str, tuple[str, int]]] = [{}]  # by block: type and stars of each name
-        self.breaks: list[tuple[int, list[State]]] = []  # by loop or switch: the depth of blocks, the states at breaks
-        self.continues: list[tuple[int, list[State]]] = []
+        self.statements: dict[int, int] = {}  # the last byte of each, by its first
+        self.reached: set[int] = set()  # the first bytes of those that a state reaches
         self.trusted = True  # in the operator's own text, whose conditions and accesses are not checked
         self.operands: dict[str, OperandMemory] = {}
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tree_sitter import Node
 
 from tensorop.author.addresses.expressions import Expressions
 from tensorop.author.addresses.knowledge import LANES, Refusal, Together
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
-from tensorop.author.addresses.syntax import Term, inner, statement, term, text
+from tensorop.author.addresses.syntax import Term, changed, direct, every, parts, term, text
 from tensorop.author.addresses.values import (
     KEPT,
     SIZE,
@@ -67,9 +67,21 @@ class Loops(Expressions):
         """The states after a statement without a body."""
         raise NotImplementedError
 
-    @staticmethod
-    def _apart(state: State, ways: Ways) -> list[State]:
-        return [State(dict(state.env), state.facts.known(way.facts), state.ones | way.ones) for way in ways]
+    def _apart(self, state: State, ways: Ways) -> list[State]:
+        """The states on paths that can be taken, as far as the facts show."""
+        return [
+            State(dict(state.env), state.facts.known(way.facts), state.ones | way.ones)
+            for way in ways
+            if not any(state.facts.prove(ZERO - fact - ONE) for fact in way.facts)
+        ]
+
+    def unreached(self) -> list[tuple[int, int]]:
+        """The bytes of each statement that is held for never executed, without those inside another."""
+        found: list[tuple[int, int]] = []
+        for first, last in sorted(self.statements.items()):
+            if first not in self.reached and not (found and first < found[-1][1]):
+                found.append((first, last))
+        return found
 
     def _loop(self, node: Node, state: State) -> list[State]:
         """The states after a loop. In iteration t, a name with a constant step is its first value plus t * step."""
@@ -77,20 +89,16 @@ class Loops(Expressions):
         update = node.child_by_field_name("update")
         body = node.child_by_field_name("body")
         assert body is not None
-        of = None
-        if condition is not None:
-            stmt = statement(condition)
-            of = stmt.of
-            if stmt.wrong and not self.trusted:
-                raise Refusal(Guard.BOUNDS, stmt.wrong, condition)
+        of = term(condition) if condition is not None else None
         self.fresh += 1
         assumed = _Assumed(f"t#{self.fresh}", node.start_byte, _marks(node))
         self.turns.add(assumed.turn)
         self.loops[assumed.turn] = " ".join(text(node).partition("{")[0].split())[:_MOST_OF_HEAD]
-        for part in (*_parts(of), *_parts(term(update) if update is not None else None), *_direct(body)):
-            self._guess(state, part, assumed.steps)
-        for name in [name for name in assumed.steps if name in _changed_below(body)]:
-            del assumed.steps[name]  # an `if` changes it too, so it has no step
+        once, anywhere = [*parts(update), *direct(body)], [*parts(update), *every(body)]
+        often = Counter(map(changed, anywhere)) - Counter(map(changed, once))  # by what an `if` or a loop changes
+        for part in once:
+            if changed(part) not in often:
+                self._guess(state, part, assumed.steps)
         assumed.claimed |= {name for name in assumed.steps if self._whole(state, state.env[name], most=KEPT)}
 
         def passed() -> tuple[list[State], bool]:
@@ -102,33 +110,34 @@ class Loops(Expressions):
             return exits, any(changes)
 
         again_known = False
-        stacks: tuple[list[Any], ...] = self.scopes, self.breaks, self.continues
-        depths = [len(stack) for stack in stacks]
+        depth = len(self.scopes)
+        reached = self.reached
         for _ in range(_MOST_PASSES):
-            asked = self._asked()
+            asked, self.reached = self._asked(), set()
             try:
                 exits, again = passed()
             except Refusal:  # the final assumptions may avoid it
-                for stack, depth in zip(stacks, depths, strict=True):
-                    del stack[depth:]
+                del self.scopes[depth:]
                 if again_known or self.trusted or not self.places or not self._assumed_at_last(passed):
                     raise
                 again_known = again = True
             if not again and (assumed.ends or self.trusted):
+                self.reached |= reached  # as the last pass found, whose assumptions hold
                 return exits
             if not again:
                 raise Broken("loop", "nothing proves that the loop ends", node)
             # The records of a pass with wrong assumptions are dropped.
-            self.asked, self.together, self.state_counts, self.divided = asked
+            self.asked, self.together, self.state_counts, self.divided, self.picked = asked
         raise Refusal(Guard.BOUNDS, "a loop changes counters in a way that cannot be bounded; use a fixed step", node)
 
-    def _asked(self) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int]:
-        return dict(self.asked), dict(self.together), dict(self.state_counts), self.divided
+    def _asked(
+        self,
+    ) -> tuple[dict[Poly, dict[str, int]], dict[str, Together], dict[tuple[str, int], int], int, dict[str, int]]:
+        return dict(self.asked), dict(self.together), dict(self.state_counts), self.divided, dict(self.picked)
 
     def _assumed_at_last(self, passed: Callable[[], tuple[list[State], bool]]) -> bool:
         """Repeats passes without checks until the assumptions hold. True if they had to change and hold now."""
-        stacks: tuple[list[Any], ...] = self.scopes, self.breaks, self.continues
-        depths = [len(stack) for stack in stacks]
+        depth = len(self.scopes)
         self.trusted, changed = True, False
         try:
             for _ in range(_MOST_PASSES):
@@ -139,8 +148,7 @@ class Loops(Expressions):
             pass
         finally:
             self.trusted = False
-            for stack, depth in zip(stacks, depths, strict=True):
-                del stack[depth:]
+            del self.scopes[depth:]
         return False
 
     def _revised(self, state: State, assumed: _Assumed, before: Mapping[str, Value], end: State) -> bool:
@@ -270,22 +278,20 @@ class Loops(Expressions):
         """The states after a loop, and those at the begin of its next iteration."""
         turn, body, update = assumed.turn, node.child_by_field_name("body"), node.child_by_field_name("update")
         assert body is not None
-        self.breaks.append((len(self.scopes), []))
-        self.continues.append((len(self.scopes), []))
         yes, no = self._refused_at(node, probe := head.copy(), of)
         more = self._at_head(before, yes, turn)
         if more:
             head.facts = head.facts.known(more)
             yes, no = self._refused_at(node, probe := head.copy(), of)
         assumed.ends = all(any(self._falls(before, fact, turn) for fact in way.facts) for way in yes)
-        ends = self._block([body], self._apart(probe, yes)) + self.continues.pop()[1]
+        ends = self._block([body], self._apart(probe, yes))
         if update is not None:
             ends = self._simple(update, ends)
         exits = self._apart(probe, no)
         count = self._count(before, yes, no, turn)
         if count is not None:
             exits = [self._after(before, exit_, turn, count) for exit_ in exits]
-        return exits + self.breaks.pop()[1], ends
+        return exits, ends
 
     def _falls(self, before: State, fact: Poly, turn: str) -> bool:
         """Whether a condition on going on falls by 1 or more in each iteration, so that it once does not hold."""
@@ -296,11 +302,14 @@ class Loops(Expressions):
     def _refused_at(self, node: Node, state: State, of: Term | None) -> tuple[Ways, Ways]:
         if of is None:
             return [Way()], []
+        self.testing = True
         try:
             return self._decide(state, of)
         except Refusal as refusal:
             refusal.node = refusal.node or node.child_by_field_name("condition")
             raise
+        finally:
+            self.testing = False
 
     def _at_head(self, before: State, yes: Ways, turn: str) -> list[Poly]:
         """Facts that hold whenever a loop's condition is read: it held one iteration ago, or this is the first time."""
@@ -354,43 +363,3 @@ def _marks(node: Node) -> list[int]:
     """-1, 0, the numbers in a loop's text, and each of these minus 1; sorted."""
     numbers = {int(one) for one in re.findall(rb"(?<![\w.])\d{1,3}(?![\w.])", node.text or b"")}
     return sorted({-1, 0, *numbers, *(one - 1 for one in numbers)})
-
-
-def _parts(of: Term | None) -> Iterable[Term]:
-    """The parts of an expression that are always evaluated, in order."""
-    match of:
-        case "two", operator, left, right if operator not in ("&&", "||"):
-            yield from _parts(left)
-            yield from _parts(right)
-        case None:
-            pass
-        case _:
-            yield of
-
-
-def _changed_below(node: Node, direct: bool = True) -> set[str]:
-    """The names that statements inside of `if`s and loops change."""
-    found: set[str] = set()
-    for child in node.named_children:
-        if child.type == "expression_statement" and not direct:
-            for part in map(term, inner(child)):
-                left = [part]
-                while left:
-                    of = left.pop()
-                    if of[:2] == ("two", ","):
-                        left += of[2:]
-                    elif (to := of[3] if of[0] == "step" else of[2] if of[0] == "assign" else ())[:1] == ("name",):
-                        found.add(to[1])
-        elif child.type != "declaration":
-            found |= _changed_below(child, direct and node.type == child.type == "compound_statement")
-    return found
-
-
-def _direct(node: Node) -> Iterable[Term]:
-    """The expressions of a loop's body that every iteration executes."""
-    if node.type == "compound_statement":
-        for child in node.named_children:
-            yield from _direct(child)
-    elif node.type == "expression_statement":
-        for child in inner(node):
-            yield from _parts(term(child))

@@ -16,7 +16,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,11 +45,9 @@ class Statement:
     plain: it has no effect but memory accesses and a new value of `to`
     names: the names in it, if it is plain
     to, kind: the name that it sets; the type if it declares this name
-    changes: names that a part of it changes
-    wrong: the fault if the order or the number of these changes matters, else ""
     """
 
-    __slots__ = ("changes", "kind", "names", "of", "plain", "to", "wrong")
+    __slots__ = ("kind", "names", "of", "plain", "to")
 
     def __init__(self, of: Term) -> None:
         self.of, self.to, self.kind = of, "", ""
@@ -65,61 +62,6 @@ class Statement:
         names: dict[str, None] = {}
         self.plain = value[0] != "declare" and _plain(value, names)
         self.names = tuple(names)
-        self.changes: tuple[str, ...] = ()
-        self.wrong = ""
-        for part in _tops(of):
-            changes: list[str] = []
-            seen: Counter[str] = Counter()
-            wrong = _changes(part, changes, seen, top=True, called=False)
-            twice = next((name for name in changes if seen[name] > 1), None)
-            if twice is not None:
-                wrong = wrong or f"'{twice}' is changed and used in one expression; write two statements"
-            self.changes, self.wrong = (*self.changes, *changes), self.wrong or wrong
-
-
-def _tops(of: Term) -> Iterator[Term]:
-    """The parts between commas."""
-    if of[:2] == ("two", ","):
-        yield from _tops(of[2])
-        yield from _tops(of[3])
-    else:
-        yield of
-
-
-def _changes(of: Term, changes: list[str], seen: Counter[str], *, top: bool, called: bool) -> str:
-    """Collects the names that an expression changes, and counts all its names. The result is its fault, or ""."""
-    parts: tuple[Term, ...]
-    match of:
-        case ("name", name):
-            seen[name] += 1
-            return ""
-        case ("number", *_) | ("odd", *_):
-            return ""
-        case "call", _, parts:
-            called = True
-        case "declare", _, declared:
-            parts = tuple(value for *_, value in declared if value is not None)
-        case ("assign", _, to, _) | ("step", _, _, to):
-            if called:
-                return "an argument of a primitive changes a variable; primitives may evaluate arguments twice"
-            if to[0] == "name" and not top:
-                changes.append(to[1])
-            elif to[0] != "name" and (of[0] == "step" or of[1]):
-                inside: list[str] = []
-                _changes(to, inside, Counter(), top=False, called=False)
-                if inside:
-                    return f"'{inside[0]}' is changed inside the target of an assignment; write two statements"
-            parts = of[2:] if of[0] == "assign" else (to,)
-        case "cast", _, _, one:
-            parts = (one,)
-        case "row", parts:
-            pass
-        case _:
-            parts = tuple(part for part in of[1:] if isinstance(part, tuple))
-    found = ""
-    for part in parts:
-        found = _changes(part, changes, seen, top=False, called=called) or found
-    return found
 
 
 _STATEMENTS: dict[int, Statement] = {}
@@ -244,6 +186,46 @@ def parameters(function: Node) -> list[tuple[str, int, str]]:
             name, stars, size, _ = _declared(to)
             found.append((name, stars + (size is not None), _spaced(text(node.child_by_field_name("type")))))
     return found
+
+
+def parts(node: Node | None) -> Iterator[Term]:
+    """The changes in a statement or an expression, which commas separate."""
+    if node is None or node.type == "declaration":
+        return
+    left = [term(part) for part in (inner(node) if node.type == "expression_statement" else [node])]
+    while left:
+        of = left.pop(0)
+        if of[:2] == ("two", ","):
+            left[:0] = of[2:]
+        else:
+            yield of
+
+
+def direct(body: Node) -> Iterator[Term]:
+    """The changes in a body that every turn makes once."""
+    if body.type == "compound_statement":
+        for child in inner(body):
+            yield from direct(child)
+    elif body.type == "expression_statement":
+        yield from parts(body)
+
+
+def every(node: Node) -> Iterator[Term]:
+    """Every change in a statement."""
+    if node.type == "expression_statement":
+        yield from parts(node)
+    elif node.type == "for_statement":
+        yield from parts(node.child_by_field_name("initializer"))
+        yield from parts(node.child_by_field_name("update"))
+    for child in node.named_children:
+        if child.type.endswith("_statement") or child.type == "else_clause":
+            yield from every(child)
+
+
+def changed(of: Term) -> str:
+    """The name that a change is of; empty for an element or a call."""
+    to: Term = of[3] if of[0] == "step" else of[2] if of[0] == "assign" else ()
+    return str(to[1]) if to and to[0] == "name" else ""
 
 
 def _operator(node: Node) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import jinja2
 
-from tensorop.author import rules
+from tensorop.author import grammar, rules
 from tensorop.author.llm import machine
 from tensorop.author.llm.messages import Message
 from tensorop.errors import SpecError, UsageError
@@ -78,6 +78,7 @@ class Brief:
             "arguments": arguments,
             "machine": None if self.left_out == "facts" else machine.machine(self.platform, self.dtypes[0]),
             "rules": rules.rules(),
+            "language": grammar.language(),
             "types": {dtype: self.platform.primitives_of(dtype) for dtype in self.dtypes},
             **({"hints": ()} if self.left_out == "hints" else {}),
         }

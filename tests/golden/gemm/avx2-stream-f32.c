@@ -104,9 +104,8 @@ avx2_f32_stream_cb43_tile_1x1(size_t m, size_t k, const float *restrict a, size_
             __m256 c0_1 = _mm256_loadu_ps(c + 0 * ldc + i + 1 * lanes);
             const __m256 a0_0 = _mm256_loadu_ps(a + 0 * lda + i + 0 * lanes);
             _mm_prefetch((const char *)(a + 0 * lda + i + 0 * lanes + 64), _MM_HINT_T0);
-            if (lanes > 16) { /* a vector is longer than a cache line */
-                _mm_prefetch((const char *)(a + 0 * lda + i + 0 * lanes + 80), _MM_HINT_T0);
-            }
+            if (lanes > 16)
+                __builtin_trap();
             const __m256 a0_1 = _mm256_loadu_ps(a + 0 * lda + i + 1 * lanes);
             c0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0);
             c0_1 = _mm256_fmadd_ps(a0_1, _mm256_set1_ps(b0_0), c0_1);

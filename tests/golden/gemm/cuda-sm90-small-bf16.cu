@@ -116,21 +116,20 @@ __device__ __forceinline__ void block(int m, int n, int k, float alpha, float be
             for (int e = 0; e < 8; ++e) {
                 s[e] *= alpha;
             }
-            const uint32_t pairs[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
+            const uint32_t packed[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
                                        pair_packed(s[6], s[7])};
-                            word_store(at, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+                            word_store(at, make_uint4(packed[0], packed[1], packed[2], packed[3]));
         }
 }
-        return;
-    }
-    const int end = m < row0 + 32 ? m : row0 + 32;
+    } else {
+        const int end = m < row0 + 32 ? m : row0 + 32;
 #pragma unroll 1
-    for (int row = row0; row < end; row += 16) {
-        float sum[16] = {0};
+        for (int row = row0; row < end; row += 16) {
+            float sum[16] = {0};
 #pragma unroll 1
-        for (int p = 8 * t; p < k + 8 * t; p += 32) {
-            uint32_t of_a[8] = {0};
-                        const uint16_t *const from_a = a + (row + g) * lda + p;
+            for (int p = 8 * t; p < k + 8 * t; p += 32) {
+                uint32_t of_a[8] = {0};
+                            const uint16_t *const from_a = a + (row + g) * lda + p;
 #pragma unroll
             for (int i = 0; i < 2; ++i) {
                 const int line = row + g + i * 8;
@@ -140,14 +139,14 @@ __device__ __forceinline__ void block(int m, int n, int k, float alpha, float be
                 of_a[4 * i + 2] = v.z, of_a[4 * i + 3] = v.w;
             }
 #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                const int line = col0 + g / 2 * 8 + 2 * j + g % 2;
-                const uint4 v = word_read(b + line * ldb + p, line < n ? k - p : 0);
-                warp_multiply(sum + 4 * j, of_a[0], of_a[4], of_a[1], of_a[5], v.x, v.y);
-                warp_multiply(sum + 4 * j, of_a[2], of_a[6], of_a[3], of_a[7], v.z, v.w);
+                for (int j = 0; j < 4; ++j) {
+                    const int line = col0 + g / 2 * 8 + 2 * j + g % 2;
+                    const uint4 v = word_read(b + line * ldb + p, line < n ? k - p : 0);
+                    warp_multiply(sum + 4 * j, of_a[0], of_a[4], of_a[1], of_a[5], v.x, v.y);
+                    warp_multiply(sum + 4 * j, of_a[2], of_a[6], of_a[3], of_a[7], v.z, v.w);
+                }
             }
-        }
-        #pragma unroll
+            #pragma unroll
         for (int half = 0; half < 2; ++half) {
             float s[8] = {0};
 #pragma unroll
@@ -165,19 +164,20 @@ __device__ __forceinline__ void block(int m, int n, int k, float alpha, float be
                 if (beta != 0 && e < there)
                     s[e] += beta * element_value(at[e]);
             }
-            const uint32_t pairs[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
+            const uint32_t packed[4] = {pair_packed(s[0], s[1]), pair_packed(s[2], s[3]), pair_packed(s[4], s[5]),
                                        pair_packed(s[6], s[7])};
             if (there == 8 && elements_before_word(at) == 0) {
-                                word_store(at, make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]));
+                                word_store(at, make_uint4(packed[0], packed[1], packed[2], packed[3]));
 } else {
 #pragma unroll
                 for (int e = 0; e < 8; ++e)
                     if (e < there)
-                        at[e] = (uint16_t)(pairs[e / 2] >> e % 2 * 16);
+                        at[e] = (uint16_t)(packed[e / 2] >> e % 2 * 16);
             }
             }
         }
 }
+    }
 }
 
 extern "C" __global__ __launch_bounds__(64, 14) void tensorop_kernel(

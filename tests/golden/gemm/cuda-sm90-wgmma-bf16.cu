@@ -136,6 +136,14 @@ __device__ __forceinline__ uint32_t pair_packed(float low, float high) {
     return v;
 }
 
+__device__ __forceinline__ int flipped(int bit, int times) {
+    return bit ^ (times & 1);
+}
+
+__device__ __forceinline__ int chunk_swizzled(int chunk, int line) {
+    return chunk ^ line;
+}
+
 __device__ __forceinline__ float element_value(uint16_t bits) {
     return __uint_as_float(uint32_t(bits) << 16);
 }
@@ -266,8 +274,9 @@ __device__ __forceinline__ void block(const Args *launch, const CUtensorMap *map
                         const int y = col + i;
                         tile_load_shared(to_b + i * 128, map_b, ready, x, y, batch_of, mask_b);
                     }
-if (++stage == 4)
-                        stage = 0, phase ^= 1;
+++stage;
+                    if (stage == 4)
+                        stage = 0, phase = flipped(phase, 1);
                 }
             }
             if (next == 2)
@@ -306,8 +315,9 @@ if (++stage == 4)
                     barrier_arrive_at(empty + 8 * last, thread % 128);
 }
                 last = stage;
-                if (++stage == 4)
-                    stage = 0, phase ^= 1;
+                ++stage;
+                if (stage == 4)
+                    stage = 0, phase = flipped(phase, 1);
             }
             wgmma_wait<0>();
             if (last >= 0) {
@@ -323,7 +333,7 @@ if (++stage == 4)
 #pragma unroll
                 for (int piece = 0; piece < 4; ++piece) {
                     const Shared to = my_pieces + buffer * 8192;
-                    buffer ^= 1;
+                    buffer = flipped(buffer, 1);
                     if (thread % 128 == 0)
                         tile_stores_read<1>();
                     named_barrier(1 + consumer, 128);
@@ -332,8 +342,8 @@ if (++stage == 4)
                         float *const s = sum + 128 * i + 32 * piece + 8 * g;
                         if (beta != 0) {
                             // Computed again here, so that no register holds it during the products.
-                            const int its = thread_number() % 128, in_warp = its % 32;
-                            const int r0 = row + 64 * i + its / 32 * 16 + in_warp / 4;
+                            const int again = thread_number() % 128, in_warp = again % 32;
+                            const int r0 = row + 64 * i + again / 32 * 16 + in_warp / 4;
                             const int c0 = col0 + 64 * piece + 16 * g + in_warp % 4 * 2;
 #pragma unroll
                             for (int right = 0; right < 2; ++right)
@@ -352,7 +362,7 @@ if (++stage == 4)
                             for (int e = 0; e < 8; ++e)
                                 s[e] *= alpha;
                         }
-                        const int swizzled = (2 * g + half) ^ (its_row * 128 / 128 % 8);
+                        const int swizzled = chunk_swizzled(2 * g + half, its_row * 128 / 128 % 8);
                         matrix_store(to + its_row * 128 + swizzled * 16, pair_packed(s[0], s[1]), pair_packed(s[2], s[3]),
                                      pair_packed(s[4], s[5]), pair_packed(s[6], s[7]));
                     }

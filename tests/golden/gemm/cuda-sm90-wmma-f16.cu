@@ -209,16 +209,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 0 + r, col = col0 + wn + 0 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum0_1, 20);
@@ -227,16 +227,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 0 + r, col = col0 + wn + 16 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum1_0, 20);
@@ -245,16 +245,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 16 + r, col = col0 + wn + 0 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum1_1, 20);
@@ -263,16 +263,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 16 + r, col = col0 + wn + 16 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum2_0, 20);
@@ -281,16 +281,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 32 + r, col = col0 + wn + 0 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum2_1, 20);
@@ -299,16 +299,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 32 + r, col = col0 + wn + 16 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum3_0, 20);
@@ -317,16 +317,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 48 + r, col = col0 + wn + 0 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
     sum_spread(mine, sum3_1, 20);
@@ -335,16 +335,16 @@ copies_commit();
     for (int e = 0; e < 4; ++e) {
         const int r = e * 4 + lane / 8, q = lane % 8 * 2;
         const int row = row0 + wm + 48 + r, col = col0 + wn + 16 + q;
-        if (row >= m || col >= n)
-            continue;
-        Element *const at = c + row * ldc + col;
-        const bool two = col + 1 < n;
-        float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
-        if (beta != 0) {
-            x += beta * value(at[0]);
-            y += two ? beta * value(at[1]) : 0.f;
+        if (row < m && col < n) {
+            Element *const at = c + row * ldc + col;
+            const bool two = col + 1 < n;
+            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            if (beta != 0) {
+                x += beta * value(at[0]);
+                y += two ? beta * value(at[1]) : 0.f;
+            }
+            pair_put(at, x, y, two, pairs);
         }
-        pair_put(at, x, y, two, pairs);
     }
     __syncwarp();
 }

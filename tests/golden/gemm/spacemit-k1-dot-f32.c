@@ -21,36 +21,30 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 0 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h1_0 = __riscv_vle32_tu(h1_0, a + 0 * lda + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h0_0 = __riscv_vle32_tu(h0_0, a + 0 * lda + p + 2 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 2 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 2 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h1_0, v0, full);
         }
@@ -58,18 +52,15 @@ rvv_f32_dot_a73c_vlen256_tile_1x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, b + 0 * csb + p + 0 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 0 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h1_0 = __riscv_vle32_tu(h1_0, a + 0 * lda + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
 
@@ -123,54 +114,45 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h1_0 = __riscv_vle32_tu(h1_0, b + 0 * csb + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h0_0, v1, full);
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h0_0 = __riscv_vle32_tu(h0_0, b + 0 * csb + p + 2 * lanes, full);
             __builtin_prefetch(b + 0 * csb + p + 2 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 2 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h1_0, v0, full);
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 1 * lda + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h1_0, v1, full);
         }
@@ -178,26 +160,22 @@ rvv_f32_dot_a73c_vlen256_tile_2x1(size_t m, size_t k, const float *restrict a, s
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v0 = __riscv_vle32_tu(v0, a + 0 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 0 * lda + p + 0 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             h1_0 = __riscv_vle32_tu(h1_0, b + 0 * csb + p + 1 * lanes, full);
-            if (lanes > 8) { /* two vectors are longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 64);
-            }
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(b + 0 * csb + p + 1 * lanes + 80);
-            }
+            if (lanes > 8)
+                __builtin_trap();
+            if (lanes > 16)
+                __builtin_trap();
 
             c0_0 = __riscv_vfmacc_vv_f32m1_tu(c0_0, h0_0, v0, full);
             ((void)(c), __atomic_signal_fence(__ATOMIC_SEQ_CST));
             v1 = __riscv_vle32_tu(v1, a + 1 * lda + p + 0 * lanes, full);
             __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 64);
-            if (lanes > 16) { /* one vector is longer than a cache line */
-                __builtin_prefetch(a + 1 * lda + p + 0 * lanes + 80);
-            }
+            if (lanes > 16)
+                __builtin_trap();
 
             c1_0 = __riscv_vfmacc_vv_f32m1_tu(c1_0, h0_0, v1, full);
 

@@ -78,6 +78,7 @@ enum Primitive { SYNC, LOAD_A, LOAD_B, MULTIPLY, SPREAD };
 static inline int min(int a, int b) { return a < b ? a : b; }
 static void __syncthreads() { wait_for(AT_BLOCK); }
 static void __syncwarp() { meet({SYNC}); }
+static void __trap() { __builtin_trap(); }
 
 static inline bool multiple(const void *p, unsigned of) { return (uintptr_t)p % of == 0; }
 
