@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import flag, real, require_apart, whole
+from tensorop.package.arguments import flag, real, require_apart, require_output, whole
 from tensorop.provision import baseline
 from tensorop.specs import pymodule
 
@@ -90,8 +90,10 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         offsets = None if starts is None else [_offsets(one) for one in starts]
         if offsets is not None and len(offsets[0]) != len(offsets[1]):
             raise ValueError(f"starts are of {len(offsets[0]) - 1} and {len(offsets[1]) - 1} sequences")
-        result = np.empty(q.shape, q.dtype) if out is None else _output(out, q.shape, q.dtype)
+        result = np.empty(q.shape, q.dtype) if out is None else out
         if out is not None:
+            form = "an aligned array, its last axis contiguous,"
+            require_output("out", out, (q.shape, q.dtype), lambda one: _dense_last(one) is one, form)
             require_apart("out", out, {"q": q, "k": k, "v": v})
         (batch, queries, heads), (of_k, keys, key_heads) = (_sizes(one, layout, offsets) for one in (q, k))
         if of_k != batch or k.shape[-1] != q.shape[-1]:
@@ -143,19 +145,6 @@ def _dense_last(array: Numbers) -> Numbers:
     if fits and (array.shape[-1:] in ((), (1,)) or array.strides[-1] == size):
         return array
     return np.require(array, native, "CA")
-
-
-def _output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Numbers:
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is {type(out).__name__}; it is written in place, so it must be an array")
-    if out.shape != shape or out.dtype != dtype or _dense_last(out) is not out:
-        raise ValueError(
-            f"out is an aligned {dtype} array of shape {shape} with a contiguous last axis, "
-            f"got {out.dtype} {out.shape}, strides {out.strides}"
-        )
-    if not out.flags.writeable:
-        raise ValueError("out is read-only")
-    return out
 
 
 def _offsets(given: Any) -> NDArray[np.int32]:

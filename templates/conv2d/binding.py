@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import dense, flag, require_apart, whole
+from tensorop.package.arguments import dense, flag, require_apart, require_output, whole
 
 _KINDS = {"f32": ("float32", "float", "s"), "f64": ("float64", "double", "d")}
 _NAMES = (
@@ -65,18 +65,6 @@ def _zeros(
         given = [given[0], given[0], given[1], given[1]]
     top, bottom, left, right = given
     return top, bottom, left, right
-
-
-def _check_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is {type(out).__name__}; it is written in place, so it must be an array")
-    if out.shape != shape or out.dtype != dtype or dense(out) is not out:
-        raise ValueError(
-            f"out is an aligned, C-contiguous {dtype} array of shape {shape}, got {out.dtype} {out.shape}, "
-            f"strides {out.strides}"
-        )
-    if not out.flags.writeable:
-        raise ValueError("out is read-only")
 
 
 def bind(library: Any) -> Callable[..., NDArray[Any]]:
@@ -139,7 +127,7 @@ def bind(library: Any) -> Callable[..., NDArray[Any]]:
         _check(lib.tensorop_conv2d_output(conv, high, wide), x, w)
         shape = (n, high[0], wide[0], k) if nhwc else (n, k, high[0], wide[0])
         y = np.empty(shape, x.dtype) if out is None else out
-        _check_output(y, shape, x.dtype)
+        require_output("out", y, (shape, x.dtype), lambda one: dense(one) is one, "an aligned, C-contiguous array")
         if b is not None and b.shape != (k,):
             raise ValueError(f"bias has the shape ({k},), got {b.shape}")
         if out is not None:

@@ -10,7 +10,7 @@ import _cffi_backend
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import LARGEST, flag, real, require_apart
+from tensorop.package.arguments import LARGEST, flag, real, require_apart, require_output
 
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
@@ -93,7 +93,10 @@ def bind(library: Any) -> Callable[..., Matrix]:
         dtype = by_name[x.dtype.name]
         result = np.dtype(_KINDS[dtype].result)
         if c is not None:
-            _check_output(c, (m, n), result, x)
+            if isinstance(c, ndarray) and c.dtype != result:
+                raise TypeError(f"c is {c.dtype}, of {x.dtype} it must be {result}")
+            form = "an array that does not overlap itself,"
+            require_output("c", c, ((m, n), result), lambda one: not _overlaps_itself(one), form)
         a_lies, a_by_row, lda = _lying(x)
         b_lies, b_by_row, ldb = _lying(y)
         c_lies, c_by_row, ldc = (_BY_ROW, True, max(n, 1)) if c is None else _lying(c)
@@ -219,19 +222,6 @@ def _overlaps_itself(array: Matrix) -> bool:
             return array.size > 0
         reach += (size - 1) * stride
     return False
-
-
-def _check_output(c: Any, shape: tuple[int, int], dtype: np.dtype[Any], a: Matrix) -> None:
-    if not isinstance(c, np.ndarray):
-        raise TypeError("c is written in place, so it must be an array")
-    if c.shape != shape:
-        raise ValueError(f"c is {' x '.join(map(str, c.shape))}, the product is {shape[0]} x {shape[1]}")
-    if c.dtype != dtype:
-        raise TypeError(f"c is {c.dtype}, of {a.dtype} it must be {dtype}")
-    if not c.flags.writeable:
-        raise ValueError("c is read-only")
-    if _overlaps_itself(c):
-        raise ValueError(f"c overlaps itself: its strides are {c.strides}")
 
 
 def _first(array: Matrix, lies: int) -> Matrix:

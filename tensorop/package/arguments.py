@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,23 @@ def dense(given: Any) -> Array:
     if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
         return array
     return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+
+
+def require_output(
+    name: str, given: Any, like: tuple[tuple[int, ...], Any], lies: Callable[[Array], bool], form: str
+) -> None:
+    """Raises TypeError if an argument is no array, ValueError if a result cannot be written to it.
+
+    like: shape and dtype of the result. lies: whether the library can write to the array as it lies in memory; form:
+    such an array, in words.
+    """
+    if not isinstance(given, np.ndarray):
+        raise TypeError(f"{name} is {type(given).__name__}; it is written in place, so it must be an array")
+    if (given.shape, given.dtype) != like or not lies(given):
+        got = f"{given.dtype} {given.shape}, strides {given.strides}"
+        raise ValueError(f"{name} must be {form} of {like[1]} and shape {like[0]}; got {got}")
+    if not given.flags.writeable:
+        raise ValueError(f"{name} is read-only: give a writable array")
 
 
 def require_apart(name: str, written: Array, others: Mapping[str, Array | None]) -> None:

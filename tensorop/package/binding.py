@@ -15,7 +15,7 @@ from tensorop.model.call import Access
 from tensorop.model.contract import Operand
 from tensorop.model.number import Number
 from tensorop.model.operator import Operator
-from tensorop.package.arguments import Array, dense, real, require_apart, whole
+from tensorop.package.arguments import Array, dense, real, require_apart, require_output, whole
 from tensorop.specs import operators, products
 
 _NO_MEMORY, _UNSUPPORTED = -5, -1  # of common.h
@@ -198,7 +198,8 @@ def _fitting(name: str, array: Array | None, shape: tuple[int, ...], number: Num
         return np.empty(shape, number.storage)
     if array.shape != shape:
         raise ValueError(f"{name} has the shape {shape}; got {array.shape}")
-    passed = dense(array)
-    if access is not Access.IN and (passed is not array or not array.flags.writeable):
-        raise ValueError(f"{name} is written in place: it must be a writable C-contiguous array")
-    return passed
+    if access is not Access.IN:
+        require_output(
+            name, array, (shape, array.dtype), lambda one: dense(one) is one, "an aligned, C-contiguous array"
+        )
+    return dense(array)

@@ -240,7 +240,10 @@ def test_python_refuses_what_cannot_be(made: Path) -> None:
         ({"scale": True}, "scale is True: it must be a real number"),
         ({"lse": "no"}, "lse is 'no': it must be True or False"),
         ({"window": (True, 0)}, "window is two integers"),
-        ({"out": np.zeros((1, 4, 6, 9), np.float32)}, "out is an aligned float32 array of shape"),
+        (
+            {"out": np.zeros((1, 4, 6, 9), np.float32)},
+            "out must be an aligned array, its last axis contiguous, of float32 and shape",
+        ),
         ({"out": np.broadcast_to(np.zeros((1, 1, 1, 8), np.float32), q.shape)}, "out is read-only"),
         ({"out": q}, "out overlaps q: give an array with memory of its own"),
         ({"starts": ([0, 4], [0, 5])}, "q, k and v have 3 dimensions each"),

@@ -163,9 +163,9 @@ def test_an_array_for_the_result_must_be_one_that_can_take_it(made: Path) -> Non
     fixed = bytes(4 * 9 * 4)
     for said, out in (
         ("out is read-only", np.frombuffer(fixed, np.float32).reshape(1, 4, 3, 3)),
-        ("out is an aligned", np.zeros(4 * 9 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(1, 4, 3, 3)),
-        ("out is an aligned", np.zeros((1, 4, 3, 3), ">f4")),
-        ("out is an aligned", np.zeros((1, 4, 3, 6), np.float32)[..., ::2]),
+        ("out must be an aligned", np.zeros(4 * 9 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(1, 4, 3, 3)),
+        ("out must be an aligned", np.zeros((1, 4, 3, 3), ">f4")),
+        ("out must be an aligned", np.zeros((1, 4, 3, 6), np.float32)[..., ::2]),
     ):
         with pytest.raises(ValueError, match=said):
             conv2d(x, w, out=out)

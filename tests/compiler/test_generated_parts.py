@@ -353,7 +353,7 @@ def test_leading_dimensions_words_and_optional_operands_from_python(rows: Path) 
         ({"scale": True}, ValueError, "scale is True: it must be a real number"),
         ({"scale": 1e39}, ValueError, "scale must be at most FLT_MAX in size, since it is computed with in float ("),
         ({"y": y.astype("f8")}, TypeError, "y float64"),
-        ({"y": y[:, ::-1]}, ValueError, "y is written in place: it must be a writable C-contiguous array"),
+        ({"y": y[:, ::-1]}, ValueError, "y must be an aligned, C-contiguous array of float32 and shape (300, 16); got"),
         ({"y": y[1:]}, ValueError, "x and y differ in m: 300 and 299"),
         ({"y": x}, ValueError, "y overlaps x: give an array with memory of its own"),
         ({"x": x[0]}, ValueError, "x has the sides m, n; got an array of shape (16,)"),
