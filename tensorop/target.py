@@ -307,6 +307,13 @@ class Target(ABC):
         """
         raise NotImplementedError
 
+    def costs(self, held: PredictedProduct, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
+        """Costs by which such a product chooses for a problem: number of each variant that serves it -> cost.
+
+        rows: what the product's dispatch was fitted to
+        """
+        raise NotImplementedError
+
     def simulate(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
         """Invented outcome and cost of a trial, for simulated targets."""
         raise NotImplementedError

@@ -36,7 +36,8 @@ def explain(
     """Show which variant of a library serves a shape, why, and what the others cost.
 
     The rule is the one that the library itself follows. Predicted costs come from the cost models that its decision
-    tree was made with. Measured costs are those of the search, if it measured this shape.
+    tree was made with. Measured costs are those of the search, if it measured this shape. A GPU library takes the least
+    cost of its model, corrected by its kits.
 
     Exit status: 0 done, 2 wrong usage, or a product without a readable journal: then you see the rule without costs.
     """

@@ -254,7 +254,8 @@ def show_explanation(found: Explanation) -> None:
     """Shows the choice and its rule, then the costs."""
     where = f", VLEN {found.vlen}" if found.vlen else ""
     where += f", in one of {found.blocks} blocks for threads" if found.blocks > 1 else ""
-    line(f"{found.problem}{where}: variant {found.variant}, {found.variants[found.variant].template}")
+    chosen = next(one for one in found.variants if one.number == found.variant)
+    line(f"{found.problem}{where}: variant {found.variant}, {chosen.template}")
     line(f"features: {', '.join(f'{name} = {value}' for name, value in found.features.items())}")
     for text in (f"rule: {found.rule}", *(f"  {test}" for test in found.path)):
         line(text)
@@ -268,8 +269,7 @@ def show_explanation(found: Explanation) -> None:
         if one.number == found.next_best:
             how = "faster" if slower.startswith("-") else "slower"
             best = f"variant {one.number}, {how} by {slower.removeprefix('-')}"
-        chosen = one.number == found.variant
-        costs.add_row(str(one.number), one.template, predicted, measured, "chosen" if chosen else slower)
+        costs.add_row(str(one.number), one.template, predicted, measured, "chosen" if one is chosen else slower)
     console().print(costs)
     line(f"next best: {best or 'unknown, for lack of costs'}")
     line(f"costs are in {_COUNTED if found.unit == modelled.UNIT else found.unit}")

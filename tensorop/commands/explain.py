@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from tensorop import paths
+from tensorop import subpackages
 from tensorop.commands import past
 from tensorop.commands.opened import Opened
 from tensorop.errors import TensoropError, UsageError
@@ -46,13 +47,16 @@ class Explanation:
 
 
 def explain(found: Opened, problem: Problem, vlen: int = 0, threads: int = 1) -> Explanation:
-    """Explains the choice of a CPU library. vlen: bits; 0: the first tree
+    """Explains the choice of a library. vlen: bits; 0: the first tree
 
-    Raises UsageError for a VLEN or threads that the library does not use, a damaged card, or a library for a GPU.
+    Raises UsageError for a VLEN or threads that the library does not use, or a damaged card.
     """
     if found.by_kit:
-        what = f"{found.library} is for a GPU: it chooses by a cost model at run time, so there is no rule to show"
-        raise UsageError(what, hint=f"{paths.command('bench', found.library)} times its choice on the GPU")
+        for name, given in (("vlen", vlen), ("threads", threads - 1)):
+            if given:
+                raise UsageError(f"--{name} has no effect on a GPU library", hint=f"remove --{name}")
+        kits = subpackages.require("kits", "here", "explaining a GPU library")
+        return cast(Explanation, kits.explain(found, problem))
     try:
         return _explained(found, problem, vlen, threads)
     except _DAMAGE as error:

@@ -29,6 +29,7 @@ from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
 from tensorop.model.trial import Kind, Outcome
 from tensorop.package import plugin_record, publish
@@ -159,6 +160,9 @@ class Backend(Target):
         facts = {**content.facts, "measured": where, "said": where}
         record = {dtype: found.judged(dtype) for dtype in dict.fromkeys(row.problem.dtype for row in rows)}
         return product(replace(content, facts=facts), found), record
+
+    def costs(self, held: PredictedProduct, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
+        return kit.corrections(self._content(held), rows, "").costs(problem)
 
     def _content(self, held: PredictedProduct) -> Content:
         templates = offline.templates(held.operator.folder, held.operator.name, suffix=SUFFIX)

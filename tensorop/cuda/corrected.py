@@ -92,6 +92,24 @@ class Corrections:
             found[number] = int(known[id(one.family)][one.number]) + copying
         return found
 
+    def serves(self, variant: LibraryVariant, of: Problem) -> bool:
+        """Whether a variant can compute a problem, as the library decides with enough workspace."""
+        one, key, repeats = variant.candidate, self.call.key(of.options), self.call.repeats(of.sizes)
+        if variant.dtype != of.dtype or one.key != (self.call.across(key) if one.numbers.get("swap") else key):
+            return False
+        copies = one.template.reads["operands"] == "maps"
+        return all(
+            (operand.copied and copies) or _aligned(rows, cols, repeats, int(one.numbers[operand.align]))
+            for operand, rows, cols in self.sides(of)
+            if operand.align
+        )
+
+    def costs(self, of: Problem) -> dict[int, float]:
+        """Predicted and corrected cycles of a problem, by number of the variants that serve it."""
+        serving = [number for number, one in enumerate(self.variants) if self.serves(one, of)]
+        cycles = self._cycles(TimedProblem(of, dict.fromkeys(serving, 1.0)))
+        return {number: count * self.factor(number, of) for number, count in cycles.items()}
+
     @cached_property
     def factors(self) -> list[dict[int, float]]:
         """Measured over predicted, relative to the mean over the variants: for each row, by variant."""

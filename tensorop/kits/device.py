@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -99,9 +99,7 @@ class DeviceProduct(KitProduct):
 
     def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
         own = result.kept
-        here = self.board_of(own.machine)
-        rows = [row for kit in kits if self.board_of(kit.machine) == here for row in kit.rows]
-        problems = [self.timed(row) for row in rows if isinstance(row, KeptOnDevice)]
+        problems = self.problems(kits)
         measured_on = f"measured on {self.where(own.machine)} by kit, {own.date:.10}"
         with self._read():
             made, choice = self.target.retuned(self.predicted, problems, measured_on)
@@ -120,6 +118,16 @@ class DeviceProduct(KitProduct):
                 f"{against['fastest']:.2f} by its fastest kernels; a kit exported now measures other shapes"
             )
         return Retuned(made, results, {"choice": dict(choice), "against": against}, lines)
+
+    def costs(self, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
+        """As `Target.costs`. Raises UsageError for a manifest that is not as the backend expects."""
+        with self._read():
+            return self.target.costs(self.predicted, rows, problem)
+
+    def problems(self, kits: Sequence[KeptKit]) -> list[TimedProblem]:
+        """What kits timed on the board of the last one."""
+        own = [kit for kit in kits if self.board_of(kit.machine) == self.board_of(kits[-1].machine)]
+        return [self.timed(row) for kit in own for row in kit.rows if isinstance(row, KeptOnDevice)]
 
     def timed(self, row: KeptOnDevice) -> TimedProblem:
         us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us and not arm.refused}

@@ -16,6 +16,7 @@ from typing import Any
 from tensorop import paths, settings
 from tensorop.author import offline
 from tensorop.commands import opened
+from tensorop.commands.explain import Explanation, VariantCost
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Note, Phase
@@ -25,8 +26,11 @@ from tensorop.kits import result as results
 from tensorop.kits.rows import DeviceMachine, DeviceTiming, KitRow
 from tensorop.measure.statistics import quartiles
 from tensorop.model.bench import BaselineInfo, Bench, Ratio, Row
+from tensorop.model.device import device_problem
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.point import Point
+from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
 from tensorop.process import children, scratch
 from tensorop.process.stopping import StopRequest
@@ -146,6 +150,27 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
         absent |= dict.fromkeys((BEST, FIRST), "no libcublasLt.so here; TENSOROP_KIT_CUBLASLT=FILE names one")
     baselines = {n: BaselineInfo(version, _ANSWERS.format(rank)) for n, rank in named.items()}
     return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), machine.model_dump())
+
+
+def explain(found: Opened, problem: Problem) -> Explanation:
+    """Why a GPU library takes a variant: the costs of its model, with the corrections by its kits. No GPU is needed."""
+    of = device.read(found)
+    call, known = of.operator.on_device, of.operator.reference.known(problem)
+    sizes = [known[name] for name in of.operator.shapes.names]
+    asked = device_problem(call, of.operator.name, problem.dtype, sizes, call.key_of(known))
+    rows = of.problems(of.kept())
+    costs = of.costs(rows, asked)
+    if not costs:
+        raise UsageError(f"no kernel of {found.library} serves {problem.label}", hint="its header says what it takes")
+    ranked = sorted(costs, key=costs.__getitem__)
+    records = of.of_operator["dtypes"][problem.dtype]["variants"]
+    names = {int(one["number"]): f"{one['template']} {Point.of(one['point'])}" for one in records}
+    least = costs[ranked[0]]
+    variants = [VariantCost(n, names[n], costs[n], None, costs[n] / least - 1, "predicted") for n in sorted(costs)]
+    by = f", corrected by {len(rows)} measured problems" if rows else ""
+    features, rule = {**asked.sizes, **call.named(call.key(asked.options))}, f"the least cost of the cost model{by}"
+    following = ranked[1] if len(ranked) > 1 else None
+    return Explanation(problem.label, 0, 1, features, ranked[0], rule, [], of.target.unit, variants, following, "")
 
 
 def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[KitRow]]:

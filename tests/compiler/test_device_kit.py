@@ -35,7 +35,7 @@ from tensorop.specs import operators, platforms
 from tensorop.target import KitRequest, TimedProblem
 from tests.support import shared_objects
 from tests.support.device_calls import __file__ as calls_file
-from tests.support.device_products import CALL, driver, made
+from tests.support.device_products import CALL, GEMM, driver, made
 
 SHAPES = ((64, 48, 40), (33, 50, 65))
 Exported = tuple[Path, Path]  # of a product, of a driver and a kit
@@ -272,16 +272,16 @@ def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measu
                 own = {n: us for n, us in row.us.items() if content.variants[n].dtype == dtype}
                 assert own[number] == min(own.values())
             else:
-                serving = [n for n, v in enumerate(content.variants) if _serves(v, row, dtype)]
-                whole = replace(row, us=dict.fromkeys(serving, 1.0))
-                costs = {n: cycles * found.factor(n, row.problem) for n, cycles in found._cycles(whole).items()}
+                costs = found.costs(replace(row.problem, dtype=dtype))
                 assert costs[number] == min(costs.values())
+                problem = GEMM.reference.problem(dtype, row.problem.sizes, _flags(row))
+                explained = here.explain(again.opened, problem)
+                assert costs[explained.variant] == costs[number]
+                assert "corrected by 8 measured problems" in explained.rule
 
 
-def _serves(variant: Any, row: TimedProblem, dtype: str) -> bool:
-    one, key = variant.candidate.numbers, CALL.key(row.problem.options)
-    fits = variant.candidate.key == (CALL.across(key) if one.get("swap") else key) and variant.dtype == dtype
-    return bool(fits and (row.problem.sizes["n"] % 8 == 0 or one["align_c"] <= 2))
+def _flags(row: TimedProblem) -> dict[str, int | str]:
+    return {**CALL.flags(CALL.key(row.problem.options), GEMM.reference.flags, GEMM.layouts[0])}
 
 
 CHOSEN = """
