@@ -15,23 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from tensorop.errors import JobError, UsageError
 from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.budget import Budgets
 from tensorop.model.call import Access, Call
 from tensorop.model.core import Core
-from tensorop.model.job import Job
 from tensorop.model.kernel import Artifact, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
-from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
 from tensorop.model.trial import Outcome, Samples
 from tensorop.process import deadline
-from tensorop.process.stopping import StopRequest
 from tensorop.provision import baseline, prewarm
 from tensorop.runners import session
 from tensorop.runners.base import Machine, Runner
@@ -40,11 +37,6 @@ from tensorop.toolchain import compile as building
 from tensorop.toolchain import gate as object_gate
 from tensorop.toolchain import programs, tool
 from tensorop.toolchain.compile import link_candidate
-
-if TYPE_CHECKING:
-    from tensorop.author.llm.prompt import DeviceBrief
-    from tensorop.events import Event
-    from tensorop.package.product import Product
 
 _TURNS = threading.BoundedSemaphore(max(2, os.cpu_count() or 1))  # limits the measurements of all running trials
 
@@ -61,23 +53,6 @@ class Assumed:
     constants: Sequence[str] = ()  # names of the constants whose value is assumed
     alternatives: Sequence[str] = ()  # names of the model's alternatives
     record: Mapping[str, object] = field(default_factory=dict)  # kept beside the results
-
-
-@dataclass(frozen=True)
-class PredictedProduct:
-    """A product whose kernels were not measured."""
-
-    operator: Operator
-    root: Path
-    facts: Mapping[str, Any]  # the operator's part of the manifest
-
-
-@dataclass(frozen=True)
-class TimedProblem:
-    """A problem that a kit measured on the device of such a product."""
-
-    problem: Problem  # its dims: the numbers of a device call; its options: the layout
-    us: Mapping[int, float]  # number of variant -> median time
 
 
 @dataclass(frozen=True)
@@ -277,42 +252,10 @@ class Target(ABC):
         written = next(one for one in operator.reference.operands.values() if one.access is not Access.IN)
         return (written.formats.get(dtype, dtype),)
 
-    def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
-        """Runs a whole job without measurements and yields its events, `Done` last; the product says so."""
-        raise NotImplementedError
-
-    def brief(self, operator: Operator, dtypes: Sequence[str], shapes: Sequence[Shape]) -> DeviceBrief:
-        """What such a job asks a language model. Raises UsageError for a platform or an operator without an author."""
-        raise NotImplementedError
-
     @classmethod
     def parts(cls, operator: Operator, platform: Platform) -> Iterator[tuple[str, Callable[[], object]]]:
         """Checks of an operator for such products, without a compiler; a check raises TensoropError for a fault."""
         return iter(())
-
-    def attached(self) -> str | None:
-        """Name of this machine's GPU that such products run on; None without one."""
-        return None
-
-    def kit(self, held: PredictedProduct, request: KitRequest) -> tuple[Files, Sequence[str]]:
-        """The files of a tuning kit for such a product, and its plan, line by line. Raises UsageError."""
-        raise NotImplementedError
-
-    def retuned(
-        self, held: PredictedProduct, rows: Sequence[TimedProblem], where: str
-    ) -> tuple[Product, Mapping[str, Any]]:
-        """The product with a dispatch fitted to a kit's rows, and dtype -> `regret` and `off` before and after.
-
-        where: name of the machine that measured the rows
-        """
-        raise NotImplementedError
-
-    def costs(self, held: PredictedProduct, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
-        """Costs by which such a product chooses for a problem: number of each variant that serves it -> cost.
-
-        rows: what the product's dispatch was fitted to
-        """
-        raise NotImplementedError
 
     def simulate(self, point: Point, problem: str, work: float) -> tuple[Outcome, Samples | None]:
         """Invented outcome and cost of a trial, for simulated targets."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tensorop import paths, subpackages
+from tensorop.device_target import DeviceTarget
 from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.model.budget import Budgets
 from tensorop.model.platform import Platform
@@ -94,6 +95,6 @@ def _read(path: Path) -> type[Target]:
             f"{path}: class '{found.__name__}': expected deterministic = False, since its measurements come from a "
             "clock"
         )
-    figures = "unmeasured" if not found.measures else "simulate" if found.simulated else "measure"
-    pymodule.check_methods(path, found, Target, ("start", figures))
+    figures = "unmeasured" if issubclass(found, DeviceTarget) else "simulate" if found.simulated else "measure"
+    pymodule.check_methods(path, found, DeviceTarget if figures == "unmeasured" else Target, ("start", figures))
     return found

@@ -12,6 +12,7 @@ from tensorop.author.llm.prompt import AnyBrief, Brief
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.author.parse import parse
 from tensorop.commands import operator_read
+from tensorop.device_target import DeviceTarget
 from tensorop.errors import UsageError
 from tensorop.measure import model_peak, statistics
 from tensorop.model.operator import Operator
@@ -41,8 +42,10 @@ def any_brief(
     plugins: tuple[Path, ...] = (),
 ) -> AnyBrief:
     """The facts of a job's prompt, for processors and GPUs. Raises UsageError for what no model is asked for."""
-    if not backends.load(platform.runner, plugins).measures:
-        return backends.reach(platform, plugins=plugins).brief(operator, dtypes, shapes)
+    if issubclass(backends.load(platform.runner, plugins), DeviceTarget):
+        target = backends.reach(platform, plugins=plugins)
+        assert isinstance(target, DeviceTarget), platform.name
+        return target.brief(operator, dtypes, shapes)
     require_prompts(operator, f"tensorop prompt {operator.name}")
     return brief(operator, platform, dtypes, shapes)
 

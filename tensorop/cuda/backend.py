@@ -22,6 +22,7 @@ from tensorop.cuda.compile import Built
 from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content, content, product
+from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Building, Done, Event, Note, Phase
 from tensorop.model.budget import Budgets
@@ -39,7 +40,7 @@ from tensorop.provision import nvcc
 from tensorop.render import render, words
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import files as reading
-from tensorop.target import Files, KitRequest, PredictedProduct, Target, TimedProblem
+from tensorop.target import Files, KitRequest
 from tensorop.toolchain import needs
 
 NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"
@@ -65,12 +66,11 @@ class NoProcesses(Runner):
 
 
 @dataclass(frozen=True)
-class Backend(Target):
+class Backend(DeviceTarget):
     name = "cuda"
     unit = shown = "predicted-cycles"
     speed = "flop/predicted-cycle"
     budgets = Budgets(problem_flops=0.0, every_layout_flops=0.0)
-    measures = False
     library_calls = needs.DEVICE.calls
     ignores: ClassVar[Mapping[str, str]] = {
         "batch": "a cost model ranks all configurations, so there is no search",

@@ -10,9 +10,9 @@ from typing import Any
 
 from tensorop.cuda.choose import COPY_CYCLES, ELEMENT
 from tensorop.cuda.library import LibraryVariant
+from tensorop.device_target import TimedProblem
 from tensorop.model.device import DeviceInterface, DeviceOperand, Key
 from tensorop.model.problem import Problem
-from tensorop.target import TimedProblem
 
 # Fitted by cross-validation on two products. A distance is a sum of squares, in doublings of a size.
 PRIOR = 0.02  # weight of the uncorrected model; a problem at a distance of two doublings has 0.03

@@ -16,6 +16,7 @@ from tensorop.cuda import library
 from tensorop.cuda.corrected import Corrections
 from tensorop.cuda.kernels import FLOAT_C, c_size
 from tensorop.cuda.product import Content
+from tensorop.device_target import TimedProblem
 from tensorop.errors import JobError, UsageError
 from tensorop.model.device import DeviceInterface, Key
 from tensorop.model.operator import Operator
@@ -24,7 +25,7 @@ from tensorop.model.trial import Outcome
 from tensorop.provision import nvcc
 from tensorop.render import render
 from tensorop.specs import files as reading
-from tensorop.target import KitRequest, TimedProblem
+from tensorop.target import KitRequest
 from tensorop.toolchain import cache, tool
 from tensorop.toolchain.cache import BuildLog
 

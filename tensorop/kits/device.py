@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from tensorop.commands.opened import Opened
+from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem
 from tensorop.errors import UsageError
 from tensorop.kits.product import KINDS, KitPlan, KitProduct, KitResult, Retuned, read_manifest, unreadable
 from tensorop.kits.rows import (
@@ -25,7 +26,7 @@ from tensorop.kits.rows import (
 )
 from tensorop.measure.statistics import geomean
 from tensorop.model.problem import Problem
-from tensorop.target import KitRequest, PredictedProduct, Target, TimedProblem
+from tensorop.target import KitRequest
 
 _KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # fields of a timed row
 
@@ -37,8 +38,10 @@ class DeviceProduct(KitProduct):
     board = ("board", "device")
 
     @cached_property
-    def target(self) -> Target:
-        return self.opened.reach()
+    def target(self) -> DeviceTarget:
+        found = self.opened.reach()
+        assert isinstance(found, DeviceTarget), found.name  # as `read` asks for
+        return found
 
     @property
     def predicted(self) -> PredictedProduct:
@@ -120,7 +123,7 @@ class DeviceProduct(KitProduct):
         return Retuned(made, results, {"choice": dict(choice), "against": against}, lines)
 
     def costs(self, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
-        """As `Target.costs`. Raises UsageError for a manifest that is not as the backend expects."""
+        """As `DeviceTarget.costs`. Raises UsageError for a manifest that is not as the backend expects."""
         with self._read():
             return self.target.costs(self.predicted, rows, problem)
 

@@ -20,6 +20,7 @@ from tensorop.commands import opened
 from tensorop.cuda import attached, kit, product
 from tensorop.cuda import compile as building
 from tensorop.cuda.compile import Built
+from tensorop.device_target import TimedProblem
 from tensorop.errors import JobError, UsageError
 from tensorop.events import Done, Event, Phase
 from tensorop.kits import commands, device, export, here, result, retune
@@ -32,7 +33,7 @@ from tensorop.package.library import facts
 from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
-from tensorop.target import KitRequest, TimedProblem
+from tensorop.target import KitRequest
 from tests.support import shared_objects
 from tests.support.device_calls import __file__ as calls_file
 from tests.support.device_products import CALL, GEMM, driver, made
