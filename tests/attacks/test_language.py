@@ -117,6 +117,9 @@ TEXTS = {
     "a divisor in an index": ("columns", "c[0 / (k - 1)] = 0;", "division"),
     "a divisor in a prefetch": ("columns", "{{ prefetch('a + 1 / (k - 1)') }}; if (k == 1) c[m] = 0;", "division"),
     "a divisor that wraps to 0": ("columns", "size_t i = 1 / (lda * lda * lda + 1); c[0] = 0;", "division"),
+    "an element by a large quotient": ("columns", "c[k / 60 / 60 % 2 * 0] = b[k / 4096 % 1];", "division"),
+    "an element by a shift": ("columns", "c[0] += b[(k >> 16) % m * 0 + (k >> 16) % 2 * csb];", "division"),
+    "a remainder by a large number": ("columns", "c[0] += a[k % 4096 % k * lda];", "division"),
     "a quotient of data": ("columns", "c[0] = a[0] / b[0];", "data"),
     # sizes, literals and choices as data
     "a size as data": ("columns", "c[0] = k;", "data"),

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 from tensorop.author.addresses.calls import Calls
 from tensorop.author.addresses.knowledge import LANES, Refusal, Together
+from tensorop.author.addresses.knowledge import MOST_COMPARED as MOST_COMPARED
+from tensorop.author.addresses.knowledge import MOST_OF_BLOCK as MOST_OF_BLOCK
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, tightened
 from tensorop.author.addresses.values import State, spelled
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken
 
-MOST_COMPARED = 64  # the largest constant in a condition
 MOST_TIMES = 16  # the largest factor of `lanes` in a condition
 _MOST_LANES_COMPARED = 256  # the largest constant in a condition on `lanes` alone
 MOST_TOGETHER = 128  # the largest sum of constants in all conditions; sizes up to this sum are verified one by one
-MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED, twice it MOST_TOGETHER
 MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
 MOST_WITH_SCALES = 16  # the largest constant in a condition beside tests of alpha and beta
 _MOST_STATES = 768  # combinations of values of locals that are neither counters nor constant
@@ -25,10 +25,6 @@ _MOST_STATES = 768  # combinations of values of locals that are neither counters
 
 class Admission(Calls):
     """Records the conditions of one kernel, and refuses one that distinguishes too many sizes."""
-
-    @property
-    def most(self) -> int:
-        return MOST_OF_BLOCK if self.places else MOST_COMPARED
 
     @property
     def together_most(self) -> int:
@@ -308,14 +304,3 @@ class Admission(Calls):
             return None
         left = apart + (dividend - divisor * symbol(name)) * number(factor // by)
         return left if left.symbols <= self.turns | self.choices.keys() else None
-
-    def _least(self, name: str) -> int:
-        """A lower bound of the kernel's argument if a quotient is not 0."""
-        dividend, divisor = self.quotients[name]
-        wanted = (divisor.constant or self.most) + abs(dividend.terms.get((), 0))
-        found = 1
-        for monomial, factor in dividend.terms.items():
-            for one in monomial:
-                if one in self.quotients:
-                    found = max(found, self._least(one) * -(-wanted // abs(factor)))
-        return max(found, wanted)

@@ -177,6 +177,9 @@ class Calls(Arithmetic):
                 places = [(columns, numbers["ldd"]), (rows, ONE)]
             else:
                 places = [(numbers.get("vl", lanes), numbers.get("lds", ONE))]
+            if primitive.returns != "none":
+                for number_ in (at.offset, *(count for count, _ in places)):
+                    self._near(number_)
             wanted = self.types[_FORMATS[argument]]
             if primitive.returns != "none" and at.type != wanted:
                 raise Refusal(Guard.BOUNDS, f"'{primitive.name}' expects a pointer to {wanted}, got one to {at.type}")

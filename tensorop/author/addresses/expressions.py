@@ -224,5 +224,6 @@ class Expressions(Collectives):
                 raise Refusal(Guard.BOUNDS, "an assignment needs a variable or an element of memory on its left side")
         if not isinstance(place, Ptr) or place.type in self.addresses:
             raise Refusal(Guard.BOUNDS, "a value that is not a pointer is dereferenced")
+        self._near(place.offset)
         self._reach(state, place, (), writes=True)
         return Data.NUMBER  # the value that the element holds

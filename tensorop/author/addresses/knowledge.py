@@ -22,9 +22,12 @@ from tensorop.author.addresses.values import (
     limits_of,
     spelled,
 )  # fmt: skip
+from tensorop.author.grammar import Broken
 from tensorop.author.grammar import Refusal as Refusal
 from tensorop.model.primitive import Collective, Primitive, Primitives
 
+MOST_COMPARED = 64  # the largest constant in a condition
+MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED, twice it MOST_TOGETHER
 LANES = "lanes"
 _SYMBOL = re.compile(r"(\w+)@t#\d+|\b[a-z]#\d+")  # of what a text does not name
 _MOST_NESTED = 8  # quotients of quotients
@@ -127,6 +130,32 @@ class Knowledge:
         for _ in range(_MOST_NESTED):
             message = _SYMBOL.sub(named, message)
         return message + "".join(f"; turn is the iterations of `{head}`" for head in heads)
+
+    @property
+    def most(self) -> int:
+        return MOST_OF_BLOCK if self.places else MOST_COMPARED
+
+    def _least(self, name: str) -> int:
+        """A lower bound of the kernel's argument if a quotient is not 0."""
+        dividend, divisor = self.quotients[name]
+        wanted = (divisor.constant or self.most) + abs(dividend.terms.get((), 0))
+        found = 1
+        for monomial, factor in dividend.terms.items():
+            for one in monomial:
+                if one in self.quotients:
+                    found = max(found, self._least(one) * -(-wanted // abs(factor)))
+        return max(found, wanted)
+
+    def _near(self, offset: Poly | None) -> None:
+        """Refuses the address of an element that depends on a quotient which is 0 for all sizes that are verified."""
+        if offset is None or self.trusted or self.places:
+            return
+        for name in offset.symbols & self.quotients.keys():
+            if self._least(name) > self.most:
+                raise Broken(
+                    "division",
+                    f"an element's address depends on {name}, which is 0 for sizes below {self._least(name)}",
+                )
 
     def _value(self, state: State, of: Term) -> Value:
         """The value of an expression."""

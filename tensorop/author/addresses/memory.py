@@ -19,6 +19,7 @@ class Memory(Knowledge):
     def _loaded(self, state: State, value: Value) -> Value:
         if not isinstance(value, Ptr) or value.type in self.addresses:
             raise Refusal(Guard.BOUNDS, "a value that is not a pointer is dereferenced")
+        self._near(value.offset)
         self._reach(state, value, (), writes=False)
         if value.stars > 1:
             return Ptr(value.operand.of or nowhere(value), ZERO, value.type, value.stars - 1)
