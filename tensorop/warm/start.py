@@ -84,14 +84,14 @@ def begin(
                 unused.pop(source.path, None)
         choice = next((given for source in near if (given := fit.choice(source)) is not None), None)
         runs = [str(source.path) for source in near if source.is_run and source.platform == platform.name]
+        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints), choice, None if choice or not runs else runs[0])
         if job.no_search:
-            used.append(f"{dtype}: {_without_search(near, operator, platform, choice, runs, len(sure))}")
+            used.append(f"{dtype}: {_without_search(near, operator, platform, by_dtype[dtype])}")
         elif hints and not sure:
             used.append(
                 f"{dtype}: no tuned configuration is known for this platform; the search uses {len(hints)} of other "
                 "platforms, dtypes and operators as hints"
             )
-        by_dtype[dtype] = WarmStart(tuple(sure), tuple(hints), choice, None if choice or not runs else runs[0])
     named = unused.values() if job.warm_start != AUTO else ()
     return (
         by_dtype,
@@ -130,22 +130,15 @@ def of_journal(history: History, path: Path) -> dict[str, WarmStart] | None:
         raise JobError(f"{path}: its note '{NOTE}' is invalid: {error}", hint=journal.START_OVER) from error
 
 
-def _without_search(
-    near: Sequence[WarmSource],
-    operator: Operator,
-    platform: Platform,
-    choice: DtypeRecord | None,
-    runs: Sequence[str],
-    sure: int,
-) -> str:
+def _without_search(near: Sequence[WarmSource], operator: Operator, platform: Platform, begun: WarmStart) -> str:
     """A line about the variants of a library without a search."""
     names = " and of ".join(source.name for source in near)
-    if choice is not None:
-        return f"the library has {len(choice['variants'])} variants of {names}, and their choice"
-    if runs:
-        return f"the library has the best variants of {runs[0]}, and its measurements choose"
-    if sure:
-        return f"the library has up to {sure} configurations of {names}; expected costs choose among them"
+    if begun.choice is not None:
+        return f"the library has {len(begun.choice['variants'])} variants of {names}, and their choice"
+    if begun.journal is not None:
+        return f"the library has the best variants of {begun.journal}, and its measurements choose"
+    if begun.sure:
+        return f"the library has up to {len(begun.sure)} configurations of {names}; expected costs choose among them"
     return (
         f"no tuned configuration of {operator.name} is known for {platform.name}; the library has the first expected "
         "kernel of each template with the default blocking, and a search makes it faster"
