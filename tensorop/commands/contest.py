@@ -166,8 +166,9 @@ class Contest:
 
     @functools.cached_property
     def judged_by(self) -> str:
-        """The hash of the operator's reference. A verdict depends on it and on the call, and on nothing else."""
-        return hashlib.sha256((self.operator.folder / "reference.py").read_bytes()).hexdigest()
+        """The hash of the operator's Python. A verdict depends on the reference and the call, and on nothing else."""
+        texts = (file.read_bytes() for file in sorted(self.operator.folder.glob("*.py")))
+        return hashlib.sha256(b"".join(texts)).hexdigest()
 
     def require(self, problem: Problem, judged: Outcome, vlen: int) -> None:
         """Raises JobError if our own library computes a wrong result or is faster than possible."""

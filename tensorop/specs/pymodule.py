@@ -17,11 +17,20 @@ from tensorop.specs import files
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """The module of a file. Raises UsageError if an import is not installed, SpecError if the file fails."""
+    """The module of a file, which may import files beside it: `from .inputs import matrices`.
+
+    name: of the package that the files of this folder are. Raises UsageError if an import is not installed,
+    SpecError if the file fails.
+    """
     try:
         files.require(path, files.TEXT)
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {error.strerror}") from None
+    for other in [one for one in sys.modules if one.startswith(f"{name}.")]:
+        del sys.modules[other]  # of another folder
+    sys.modules[name] = ModuleType(name)
+    sys.modules[name].__path__ = [str(path.parent)]
+    name = f"{name}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SpecError(f"{path} cannot be loaded as Python")

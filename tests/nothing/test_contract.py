@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensorop.errors import SpecError
+from tensorop.errors import SpecError, UsageError
 from tensorop.model.kernel import Constraint
 from tensorop.model.shape import Shapes
 from tensorop.specs import operators
@@ -281,3 +281,18 @@ def test_an_attribute_is_as_an_earlier_one(tmp_path: Path) -> None:
     changed(plugins.write(tmp_path, ROOT) / "templates" / "axpy", ("dims: [n]", "dims: [n]\nattributes: {u: v, v: 1}"))
     with pytest.raises(SpecError, match=r"key 'attributes.u': expected a number or one of n, got 'v'"):
         operators.load("axpy", (tmp_path,))
+
+
+def test_a_reference_may_import_files_beside_it(tmp_path: Path) -> None:
+    """Those of its own folder, also where two operators have the same name."""
+    for root, flops in (("one", 2), ("other", 3), ("third", None)):
+        own = plugins.write(tmp_path / root, ROOT) / "templates" / "axpy"
+        text = (own / "reference.py").read_text().replace("2.0 * problem", "FLOPS * problem")
+        (own / "reference.py").write_text(text.replace("\nclass", "from .counted import FLOPS\n\n\nclass", 1))
+        if flops is None:
+            with pytest.raises(UsageError, match=r"reference.py: No module named .*counted"):
+                operators.load("axpy", (tmp_path / root,))
+            continue
+        (own / "counted.py").write_text(f"FLOPS = {flops}\n")
+        operator = operators.load("axpy", (tmp_path / root,))
+        assert operator.reference.work(operator.reference.problem("f32", {"n": 5}, {})) == 5 * flops

@@ -36,7 +36,8 @@ def folder(root: Path, uses: str = "uses: gemm\nkernels: [dot, outer]\n") -> Pat
     text = (ROOT / "templates" / "gemm" / "operator.yaml").read_text().replace("name: gemm\n", f"name: product\n{uses}")
     lines = [line for line in text.splitlines() if not line.startswith("direct:")]
     (own / "operator.yaml").write_text("\n".join(lines) + "\n")
-    (own / "reference.py").write_text((ROOT / "templates" / "gemm" / "reference.py").read_text())
+    for name in ("reference.py", "oracle.py", "inputs.py", "grids.py"):
+        (own / name).write_text((ROOT / "templates" / "gemm" / name).read_text())
     return own
 
 
