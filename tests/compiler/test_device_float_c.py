@@ -114,7 +114,7 @@ def test_from_python_the_result_is_float(root: Path) -> None:
 
 def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
-    monkeypatch.setattr(kit, "VERIFIED", "17x9x20x2")
+    monkeypatch.setattr(kit, "verified", lambda _: "17x9x20x2")
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
     of = device.read(opened.open_product(root))
