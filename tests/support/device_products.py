@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
+from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import operators
@@ -62,10 +64,13 @@ def made(
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen
 
 
-def driver(folder: Path) -> None:
-    """Builds libcuda.so.1 there, with the kernels of kits."""
-    files = kit.sources(GEMM, ("bf16", "f16"))
-    (folder / "kernels.cu").write_text(kit.kernels(files))
+def driver(folder: Path, operator: Operator = GEMM) -> None:
+    """Builds libcuda.so.1 there, with the kernels of an operator's kits."""
+    text = kit.kernels(kit.sources(operator, ("bf16", "f16")))
+    (folder / "kernels.cu").write_text(text)
+    whole = {"kit_reference", "kit_matvec", "kit_hold", "kit_poke"}  # whose grid matters
+    each = [f"EACH({name}, {str(name not in whole).lower()})\n" for name in re.findall(r"void (kit_\w+)\(", text)]
+    (folder / "each.inc").write_text("".join(each))
     (folder / "driver.h").write_text((paths.native_dir() / "device" / "driver.h.j2").read_text())
     (folder / "kit_on_cpu.cpp").write_text('#include "kit_on_cpu.h"\n')
     parts = [str(folder / "kit_on_cpu.cpp"), str(SUPPORT / "fake_cuda.c")]

@@ -69,6 +69,8 @@ static struct queue {
 static uint64_t now_ns; /* a kernel takes as long as what it is called */
 int kit_on_cpu(const char *name, const unsigned *grid, unsigned threads, void **arguments)
     __attribute__((weak)); /* tests/support/kit_on_cpu.h */
+const size_t *kit_sizes(const char *name)
+    __attribute__((weak)); /* bytes of its arguments, then 0 */
 
 static int wrong(const char *why) {
     fprintf(stderr, "fake driver: %s\n", why);
@@ -340,14 +342,11 @@ static int done(struct work *of) {
 
 /* Bytes of each argument, which the caller has. */
 static const size_t *sizes(const struct work *of) {
-    static const size_t plain[8] = {104, 8, 8, 8, 8, 4, 4, 4}, poke[8] = {8, 4}, none[8] = {0},
-                        pointers[8] = {sizeof(struct Pointers)},
+    static const size_t none[8] = {0}, pointers[8] = {sizeof(struct Pointers)},
                         copy[8] = {sizeof(struct Copy), sizeof(struct Copy), 8},
                         maps[8] = {128, 128, 128, sizeof(struct Maps)};
     if (of->kind == OWN)
-        return !strcmp(of->function, "kit_plain")  ? plain
-               : !strcmp(of->function, "kit_poke") ? poke
-                                                   : none;
+        return kit_sizes(of->function);
     const char first = of->kind == KERNEL ? *(const char *)of->function : 0;
     return !first ? none : first == 'c' ? copy : first == 'p' ? pointers : maps;
 }
