@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.events import Event
@@ -73,3 +73,8 @@ class DeviceTarget(Target):
 
         rows: what the product's dispatch was fitted to
         """
+
+
+def for_device(found: Target) -> DeviceTarget | None:
+    """The target itself, if its products are made without measurements."""
+    return None if found.measures else cast(DeviceTarget, found)

@@ -16,7 +16,7 @@ from tensorop.author import offline
 from tensorop.author.llm import transcript
 from tensorop.backends import reach
 from tensorop.commands import operator_built, operator_read
-from tensorop.device_target import DeviceTarget
+from tensorop.device_target import for_device
 from tensorop.dispatch import probing, robust, single_vlen, winners
 from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Note, Phase, Trying
@@ -78,7 +78,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     platform, target, device = platforms.load(job.platform, job.plugins), None, None
     with stop.may_end("stopping: nothing has been begun"):  # Ctrl-C ends this: a board or a driver may not answer
         target = reach(platform, job.runner, job.plugins)
-        device = target.attached() if isinstance(target, DeviceTarget) else None
+        device = of_device.attached() if (of_device := for_device(target)) else None
     if target is None:
         raise _nothing()
     if job.workers:
@@ -86,8 +86,8 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     _check_c(job, operator, target)
     strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)
-    if isinstance(target, DeviceTarget):
-        events = target.unmeasured(job, operator, stop)
+    if of_device := for_device(target):
+        events = of_device.unmeasured(job, operator, stop)
         if device is not None and job.author != offline.AUTHOR and not job.unsafe:
             yield Note(
                 f"{device} is not used: nothing confines kernels of a model there; --unsafe runs them with your rights"

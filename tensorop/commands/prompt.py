@@ -12,7 +12,7 @@ from tensorop.author.llm.prompt import AnyBrief, Brief
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.author.parse import parse
 from tensorop.commands import operator_read
-from tensorop.device_target import DeviceTarget
+from tensorop.device_target import for_device
 from tensorop.errors import UsageError
 from tensorop.measure import model_peak, statistics
 from tensorop.model.operator import Operator
@@ -42,9 +42,9 @@ def any_brief(
     plugins: tuple[Path, ...] = (),
 ) -> AnyBrief:
     """The facts of a job's prompt, for processors and GPUs. Raises UsageError for what no model is asked for."""
-    if issubclass(backends.load(platform.runner, plugins), DeviceTarget):
-        target = backends.reach(platform, plugins=plugins)
-        assert isinstance(target, DeviceTarget), platform.name
+    if not backends.load(platform.runner, plugins).measures:
+        target = for_device(backends.reach(platform, plugins=plugins))
+        assert target is not None, platform.name
         return target.brief(operator, dtypes, shapes)
     require_prompts(operator, f"tensorop prompt {operator.name}")
     return brief(operator, platform, dtypes, shapes)

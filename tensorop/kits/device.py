@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from tensorop.commands.opened import Opened
-from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem
+from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem, for_device
 from tensorop.errors import UsageError
 from tensorop.kits.product import KINDS, KitPlan, KitProduct, KitResult, Retuned, read_manifest, unreadable
 from tensorop.kits.rows import (
@@ -39,8 +39,8 @@ class DeviceProduct(KitProduct):
 
     @cached_property
     def target(self) -> DeviceTarget:
-        found = self.opened.reach()
-        assert isinstance(found, DeviceTarget), found.name  # as `read` asks for
+        found = for_device(self.opened.reach())
+        assert found is not None  # as `read` asks for
         return found
 
     @property

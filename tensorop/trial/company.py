@@ -53,7 +53,7 @@ class Programs:
 
 
 def _alone(evaluate: Evaluator) -> Evaluator:
-    """The evaluator of micro-kernels alone, by the operator whose kernels they are: conv2d uses gemm's."""
+    """The evaluator of micro-kernels alone, by the operator whose kernels they are, which may be another one."""
     made_for = evaluate.operator.kernels_of
     return evaluate if made_for is None else replace(evaluate, operator=made_for)
 

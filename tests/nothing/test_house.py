@@ -17,13 +17,13 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_120,
-    "author": 5_602,
+    ".": 1_122,
+    "author": 5_619,
     "backends": 367,
     "calibration": 408,
     "cli": 1_871,
     "cluster": 392,
-    "commands": 3_420,
+    "commands": 3_421,
     "costs": 473,
     "cuda": 2_035,
     "dispatch": 1_251,
@@ -39,12 +39,12 @@ MOST_LINES = {
     "runners": 1_160,
     "search": 810,
     "space": 649,
-    "specs": 2_265,
+    "specs": 2_270,
     "store": 605,
     "toolchain": 964,
     "trial": 920,
     "verify": 433,
-    "warm": 402,
+    "warm": 395,
 }
 MOST_LINES_OF_BENCHMARKS = 6_000
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
