@@ -396,15 +396,13 @@ def _how(platform: Any) -> str:
 
 
 def template_page() -> str:
-    """The written page, with the grammar and the rules between its marks."""
+    """The written page, with the grammar between its marks."""
     begin, end = "<!-- language -->\n", "<!-- end -->\n"
     text = (FOLDER / "template.md").read_text(encoding="utf-8")
     before, after = text.partition(begin)[0], text.partition(end)[2]
     language = grammar.language()
-    rows = [(f"`{name}`", _flat(one.rule), f"`{_flat(one.honest)}`") for name, one in language.rules.items()]
     device = wrapped(_flat(language.device))
-    rules = table(["Rule", "What it says", "How an honest template writes it"], rows)
-    return f"{before}{begin}{fenced(language.grammar, 'text')}\n{device}\n\n{rules}{end}{after}"
+    return f"{before}{begin}{fenced(language.grammar, 'text')}\n{device}\n{end}{after}"
 
 
 def _flat(text: str) -> str:
