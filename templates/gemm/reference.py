@@ -127,6 +127,10 @@ class Gemm(Contract):
             TURNED + LINE // p.operands.size + panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0,
         )
 
+    def matrices(self, problem: Problem) -> Mapping[str, Matrix]:
+        p = product(problem)
+        return {"A": p.a, "B": p.b, "C": p.c}
+
     def call(
         self,
         problem: Problem,
@@ -274,12 +278,6 @@ class Gemm(Contract):
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         return {"C": oracle(problem, given)}
 
-    def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
-        c, out = product(problem).c, storage.astype(values.dtype)
-        if c.size:
-            c.view(out)[...] = values
-        return out
-
     def limits(self, problem: Problem, given: Call) -> tuple[Array, Array] | None:
         """The least and the largest C that `oracle` admits, in C's own format, for those who judge many results of one
         call; None where it is not finite throughout."""
@@ -311,24 +309,9 @@ class Gemm(Contract):
         `oracle` says of this problem and call, for those who judge several outputs; within: what `limits` says of it,
         which is enough for a result that is right, whose `worst` is then not worked out.
         """
-        p = product(problem)
-        before = given.buffers[2].data
-        after = outputs.get("C")
-        if after is None or after.size != before.size or after.dtype != before.dtype:
-            return Judgement(Kind.WRONG, "verify", f"{problem.label}: C did not come back whole", worst=np.inf)
-        if not p.c.size:
-            return Judgement(Kind.OK, "verify")
-        touched = p.c.touched(before, after) if p.c.ld != p.c.inner else np.zeros(0)
-        if touched.size:
-            line, column = divmod(int(touched[0]), p.c.ld)
-            where = f"{column - p.c.inner + 1} past the end of line {line} of C ({touched.size} gap elements in all)"
-            return Judgement(
-                Kind.WRONG,
-                "verify",
-                f"{problem.label}: the gap of ldc={p.c.leading} was written, {where}",
-                worst=np.inf,
-            )
-        got = p.c.view(after)
+        got = self.returned(problem, given, outputs, "C")
+        if isinstance(got, Judgement):
+            return got
         if within is not None and bool(np.all((got >= within[0]) & (got <= within[1]))):
             return Judgement(Kind.OK, "verify")
         want, bound = oracle(problem, given) if expected is None else expected

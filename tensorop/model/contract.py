@@ -15,6 +15,7 @@ from tensorop.model import drawing
 from tensorop.model.call import Access, Buffer, Call, Outputs, Placement
 from tensorop.model.case import Case
 from tensorop.model.expression import evaluate, real
+from tensorop.model.matrix import Matrix
 from tensorop.model.number import NUMBERS, Number
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
@@ -202,6 +203,18 @@ class Contract(ABC):
         longest = max(self.shapes.dims, key=lambda name: sizes[name])
         return {**sizes, longest: sizes[longest] // 2} if sizes[longest] > 1 else None
 
+    def matrices(self, problem: Problem) -> Mapping[str, Matrix]:
+        """How operands with a leading dimension lie in memory, in the order of `leading`.
+
+        By default lines are along the last side; an option `ld_OPERAND_pad` is the number of elements between them.
+        """
+        found, known = {}, self.known(problem)
+        for name in self.leading:
+            *lines, length = self.operands[name].sides(known)
+            pad = int(problem.options.get(f"ld_{name}_pad", 0))
+            found[name] = Matrix.of(math.prod(lines), length, "row", pad=pad)
+        return found
+
     def call(
         self,
         problem: Problem,
@@ -220,18 +233,24 @@ class Contract(ABC):
         workspace: elements of number format `compute` (empty: the dtype)
         start: contents of an output that is not read
         """
-        buffers = []
+        buffers, matrices = [], self.matrices(problem)
         for name, one in self.operands.items():
             values = self._values(one, problem, rng, distribution)
             if distribution == "normal" and f"exp_{name}" in problem.options:
                 exponent = int(problem.options[f"exp_{name}"])
                 values = one.number(problem.dtype).encoded(drawing.scaled(values.size, exponent, rng))
-            buffers.append(Buffer(name, one.access, values))
+            apart = (0, 0)
+            if name in matrices:
+                matrix, number = matrices[name], one.number(problem.dtype)
+                values = matrix.store(number.decoded(values).reshape(matrix.shape), number.name, rng)
+                apart = matrix.apart
+            buffers.append(Buffer(name, one.access, values, apart=apart))
         if workspace:
             scratch = NUMBERS[compute or problem.dtype].poison(workspace, rng)
             buffers.append(Buffer("workspace", Access.SCRATCH, scratch))
         return Call(
             dims=tuple(problem.sizes.values()),
+            lds=tuple(matrix.leading for matrix in matrices.values()),
             scalars=tuple(self._scalar(problem, name) for name in self.parameters),
             flags=self.told(problem),
             buffers=tuple(buffers),
@@ -317,7 +336,12 @@ class Contract(ABC):
 
     def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
         """The storage of an output with `values` (in the order of `expected`) in it; gaps are as in `storage`."""
-        return values.reshape(-1)
+        if name not in self.leading:
+            return values.reshape(-1)
+        matrix, out = self.matrices(problem)[name], storage.astype(values.dtype)
+        if matrix.size:
+            matrix.view(out)[...] = values.reshape(matrix.shape)
+        return out
 
     def limits(self, problem: Problem, given: Call) -> Any:
         """Data for `judge` (its `within`) with which it accepts correct outputs of one call fast; or None."""
@@ -326,17 +350,33 @@ class Contract(ABC):
     def judge(self, problem: Problem, given: Call, outputs: Outputs, *, within: Any = None) -> Judgement:
         """Compares every element of the outputs with `expected`."""
         worst = 0.0
-        held = {buffer.name: buffer.data for buffer in given.buffers}
         for name, (want, bound) in self.expected(problem, given).items():
-            got = outputs.get(name)
-            if got is None or got.size != held[name].size or got.dtype != held[name].dtype:
-                return Judgement(Kind.WRONG, "verify", f"{problem.label}: {name} did not come back whole", worst=np.inf)
+            got = self.returned(problem, given, outputs, name)
+            if isinstance(got, Judgement):
+                return got
             values = self.operands[name].number(problem.dtype).decoded(got).reshape(want.shape)
             judged = compared(f"{problem.label}: {name}", values, want, bound)
             if not judged.ok:
                 return judged
             worst = max(worst, judged.worst)
         return Judgement(Kind.OK, "verify", worst=worst)
+
+    def returned(self, problem: Problem, given: Call, outputs: Outputs, name: str) -> Array | Judgement:
+        """The elements of an output; or that it did not come back whole, or was written between its lines."""
+        before = next(buffer.data for buffer in given.buffers if buffer.name == name)
+        after = outputs.get(name)
+        if after is None or after.size != before.size or after.dtype != before.dtype:
+            return Judgement(Kind.WRONG, "verify", f"{problem.label}: {name} did not come back whole", worst=np.inf)
+        if name not in self.leading:
+            return after
+        matrix = self.matrices(problem)[name]
+        touched = matrix.touched(before, after) if matrix.ld != matrix.inner else np.zeros(0)
+        if not touched.size:
+            return matrix.view(after)
+        line, column = divmod(int(touched[0]), matrix.ld)
+        gap = f"the gap of {name}, whose leading dimension is {matrix.leading}, was written"
+        where = f"{column - matrix.inner + 1} past the end of line {line} ({touched.size} gap elements in all)"
+        return Judgement(Kind.WRONG, "verify", f"{problem.label}: {gap}, {where}", worst=np.inf)
 
     def problem(self, dtype: str, sizes: Mapping[str, Value], options: Mapping[str, Value] | None = None) -> Problem:
         """A problem of this operator. Attributes that are not given have their defaults; other names are options."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def _unsound(contract: Contract, problem: Problem, given: Call, found: Any) -> s
     if not isinstance(found, Mapping) or set(found) != set(outputs):
         got = ", ".join(map(str, found)) if isinstance(found, Mapping) else f"{found!r:.80}"
         return f"expected the outputs {', '.join(outputs)} by their names, got {got or 'none'}"
+    outputs |= {name: math.prod(one.shape) for name, one in contract.matrices(problem).items() if name in outputs}
     for name, pair in found.items():
         if not isinstance(pair, tuple) or len(pair) != 2 or not all(isinstance(one, np.ndarray) for one in pair):
             return f"output '{name}': expected two arrays, what it must hold and how far from it, got {pair!r:.80}"

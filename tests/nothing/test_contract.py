@@ -296,3 +296,34 @@ def test_a_reference_may_import_files_beside_it(tmp_path: Path) -> None:
         (own / "counted.py").write_text(f"FLOPS = {flops}\n")
         operator = operators.load("axpy", (tmp_path / root,))
         assert operator.reference.work(operator.reference.problem("f32", {"n": 5}, {})) == 5 * flops
+
+
+def test_lines_lie_apart_without_code_of_the_operator(tmp_path: Path) -> None:
+    """Calls have leading dimensions, gaps are NaN, and a result is judged without its gaps, which nobody may write."""
+    folder = plugins.write(tmp_path, ROOT) / "templates" / "axpy"
+    changed(
+        folder,
+        ("dims: [n]", "dims: [m, n]"),
+        ("{role: in, shape: [n]}", "{role: in, shape: [m, n], leading: true}"),
+        ("{role: inout, shape: [n]}", "{role: inout, shape: [m, n], leading: true}"),
+        ("micro: {n:", "micro: {m: 1, n:"),
+        ("[[1000], [4096], [100000]]", "[[4, 1000]]"),
+    )
+    text = (folder / "reference.py").read_text().replace("(64,)", "(4, 16)")
+    views = "(lines.view(buffer.data).astype('f8') for lines, buffer in zip(self.matrices(problem).values(), "
+    text = text.replace('(buffer.data.astype("f8") for buffer in given.buffers)', f"{views}given.buffers))")
+    (folder / "reference.py").write_text(text)
+    reference = operators.load("axpy", (tmp_path,)).reference
+    problem = reference.problem("f32", {"m": 3, "n": 4}, {"ld_x_pad": 2, "ld_y_pad": 1})
+    call = reference.call(problem, np.random.default_rng(0))
+    assert call.lds == (6, 5)
+    before = call.buffers[1].data
+    assert np.flatnonzero(np.isnan(before)).tolist() == [4, 9]
+    right = reference.stored(problem, "y", reference.expected(problem, call)["y"][0].astype("f4"), before)
+    assert reference.judge(problem, call, {"y": right}).ok
+    assert not reference.judge(problem, call, {"y": before}).ok
+    right[9] = 1
+    judged = reference.judge(problem, call, {"y": right})
+    assert "the gap of y, whose leading dimension is 5, was written, 1 past the end of line 1" in judged.message
+    other = reference.alternated(problem, call, np.random.default_rng(1)).buffers[0]
+    assert np.isfinite(other.data[other.shift :][:4]).all()
