@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from tensorop.package.arguments import LARGEST, flag, real, require_apart, whole
 
 NO_NUMBERS = ("2", b"2", np.str_("2"), np.array("2"), None, True, np.True_, np.array(True), 1j, np.complex64(1), [1.0],
-              np.ones(1), np.ones((1, 1)), np.datetime64(2, "s"), object())  # fmt: skip
+              np.ones(1), np.ones((1, 1)), np.datetime64(2, "s"), Ellipsis)  # fmt: skip
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)

@@ -18,7 +18,7 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
     ".": 1_122,
-    "author": 5_619,
+    "author": 5_626,
     "backends": 367,
     "calibration": 408,
     "cli": 1_871,
@@ -30,7 +30,7 @@ MOST_LINES = {
     "job": 855,
     "kits": 1_544,
     "measure": 1_035,
-    "model": 2_984,
+    "model": 3_017,
     "package": 1_722,
     "process": 480,
     "provision": 1_131,
@@ -39,7 +39,7 @@ MOST_LINES = {
     "runners": 1_160,
     "search": 810,
     "space": 649,
-    "specs": 2_270,
+    "specs": 2_272,
     "store": 605,
     "toolchain": 964,
     "trial": 920,
