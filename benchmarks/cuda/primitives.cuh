@@ -98,13 +98,9 @@ TEST(wgmma_warp_multiply) {
         put<float>(out, 4 * T + i, d[i]);
 }
 
-TEST(wgmma_flipped) {
-    put<int>(out, T, flipped(T % 2, T / 2));
-}
+TEST(wgmma_flipped) { put<int>(out, T, flipped(T % 2, T / 2)); }
 
-TEST(wgmma_chunk_swizzled) {
-    put<int>(out, T, chunk_swizzled(T % 8, T / 8 % 8));
-}
+TEST(wgmma_chunk_swizzled) { put<int>(out, T, chunk_swizzled(T % 8, T / 8 % 8)); }
 
 TEST(wgmma_words_shifted) {
     put<uint4>(out, T, words_shifted(get<uint4>(in, 2 * T), get<uint4>(in, 2 * T + 1), T % 8));

@@ -1,5 +1,6 @@
-/* cblas_sgemm and cblas_sgemv by the definition of BLAS. Macros break them: EXTRA_GEMM and EXTRA_GEMV
- * repeat the work so often, OFF_GEMM and OFF_GEMV are added to the result; NO_GEMV leaves it out. */
+/* cblas_sgemm and cblas_sgemv by the definition of BLAS. Macros break them: EXTRA_GEMM and
+ * EXTRA_GEMV repeat the work so often, OFF_GEMM and OFF_GEMV are added to the result; NO_GEMV
+ * leaves it out. */
 #include <stddef.h>
 
 static float dot(const float *x, ptrdiff_t step_x, const float *y, ptrdiff_t step_y, int k) {
@@ -13,8 +14,8 @@ static float updated(float alpha, float sum, float beta, float old) {
     return (alpha == 0 ? 0 : alpha * sum) + (beta == 0 ? 0 : beta * old);
 }
 
-void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
-                 const float *b, int ldb, float beta, float *c, int ldc) {
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a,
+                 int lda, const float *b, int ldb, float beta, float *c, int ldc) {
     const int row = order == 101;
     const ptrdiff_t down_a = row == (ta == 111) ? lda : 1, along_a = row == (ta == 111) ? 1 : lda;
     const ptrdiff_t down_b = row == (tb == 111) ? ldb : 1, along_b = row == (tb == 111) ? 1 : ldb;
