@@ -94,8 +94,8 @@ FIELDS = ("n", "c", "h", "w", "k", "r", "s", "u", "v", "top", "left", "d", "e", 
 
 
 def test_the_library_sees_the_features_that_the_models_do(tmp_path: Path) -> None:
-    dispatch = (operator.folder / "product" / "dispatch.c.j2").read_text()
-    begin, end = dispatch.index("    const uint64_t area"), dispatch.index(";\n", dispatch.index("return choose(")) + 2
+    features = (operator.folder / "product" / "features.c.j2").read_text()
+    begin, end = features.index("    const uint64_t area"), features.index(";\n", features.index("return choose(")) + 2
     cases = [
         case.problem for case in operator.reference.quick_grid("f32", {"mr": 8, "nr": 4}, np.random.default_rng(0))
     ]
@@ -113,9 +113,9 @@ def test_the_library_sees_the_features_that_the_models_do(tmp_path: Path) -> Non
         f"static int shown(const uint64_t *seen) {{ for (int i = 0; i < {count}; ++i)"
         ' printf("%llu ", (unsigned long long)seen[i]); return puts(""); }\n'
         "#define choose(...) shown((uint64_t[]){ __VA_ARGS__ })\n"
-        f"static int of(const struct sizes *z) {{\n{dispatch[begin:end]}}}\n"
+        f"static int of(const struct sizes z) {{\n{features[begin:end]}}}\n"
         f"static const struct sizes all[] = {{ {', '.join('{' + ', '.join(map(str, row)) + '}' for row in rows)} }};\n"
-        "int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; ++i) of(all + i); return 0; }\n"
+        "int main(void) { for (unsigned i = 0; i < sizeof all / sizeof *all; ++i) of(all[i]); return 0; }\n"
     )
     subprocess.run([*tool.cc("-O1", "seen.c", "-o", "seen")], cwd=tmp_path, check=True)
     told_by_c = subprocess.run([tmp_path / "seen"], capture_output=True, text=True, check=True).stdout.splitlines()
