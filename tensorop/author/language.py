@@ -15,12 +15,12 @@ from tensorop.author.addresses.knowledge import LANES
 from tensorop.author.addresses.syntax import Term, changed, direct, every, inner, parameters, parts, term, text
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken, Refusal
-from tensorop.author.language_expressions import DATA, MIRRORED, POINTER, SCALE, SIZE, Expressions, words_of
+from tensorop.author.language_expressions import DATA, MIRRORED, POINTER, SCALE, SIZE, ExpressionReader, words_of
 
 _RISING = ("<", "<=")
 
 
-class Reader(Expressions):
+class Reader(ExpressionReader):
     """Reads the statements of one template in its function."""
 
     def read(self, function: Node, body: Node, first: int, last: int) -> None:

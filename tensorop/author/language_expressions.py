@@ -1,4 +1,4 @@
-"""Expressions of a template's C, each of one kind: a size, data, an address, a predicate or a condition.
+"""ExpressionReader of a template's C, each of one kind: a size, data, an address, a predicate or a condition.
 
 So no text depends on how C converts between them, and a statement has one effect.
 """
@@ -20,7 +20,7 @@ MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 CASTS = ("size_t", "ptrdiff_t")
 
 
-class Expressions:
+class ExpressionReader:
     """Reads the expressions of one template in its function; raises Broken for one that is not of its kind."""
 
     def __init__(self, primitives: Primitives, callables: Callables, names: Names) -> None:
