@@ -19,7 +19,7 @@ def page(report: Report) -> str:
     """HTML with style and plots included."""
     env = render.environment(Path(__file__).parent, html=True)
     env.filters["sig"] = significant
-    env.filters["of_peak"] = statistics.of_peak
+    env.filters["of_peak"] = lambda x: statistics.of_peak(x).replace("%", " %")
     env.filters["percent"] = lambda x, digits=1: "" if x is None else f"{100 * x:.{digits}f} %"
     env.filters["point"] = lambda p: " ".join(f"{k}={v}" for k, v in p.items())
     env.filters["facts"] = facts_line

@@ -153,12 +153,14 @@ def test_a_result_that_was_mailed_or_came_through_windows(tmp_path: Path) -> Non
 
 
 KITS = [paths.native_dir() / "kit", paths.native_dir() / "device" / "kit"]
+OF_GEMM = paths.builtin_dir("templates") / "gemm" / "device" / "kit"
 
 
 @pytest.mark.parametrize("folder", KITS)
 def test_a_kit_reads_no_variable_but_its_own(folder: Path) -> None:
     """Build systems set OUT, RUN and CPU for themselves."""
-    text = "\n".join(file.read_text() for file in folder.iterdir() if file.name != "README")
+    files = [*folder.iterdir(), *(OF_GEMM.iterdir() if folder.parent.name == "device" else ())]
+    text = "\n".join(file.read_text() for file in files if file.name != "README")
     read = set(re.findall(r'getenv\("(\w+)"\)|\$\{(\w+):-', text))
     listed = re.findall(r"^    (TENSOROP_KIT_[A-Z]+)=", (folder / "README").read_text(), re.MULTILINE)
     assert {c or shell for c, shell in read} == set(listed)

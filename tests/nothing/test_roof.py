@@ -79,4 +79,4 @@ def test_a_share_that_is_not_credible_is_no_figure() -> None:
     view = _Bar(Console(file=io.StringIO(), width=80, force_terminal=True), lambda: 0.0)
     for event in tried([200.0, 84.0], 100.0):
         view.show(event)
-    assert "2.38x first  clock unsteady" in view.line().plain
+    assert "2 tried  clock unsteady" in view.line().plain

@@ -231,7 +231,7 @@ def test_a_users_tuner_overrides_ours(tmp_path):
 
 def test_a_tuner_without_its_package_is_refused_before_any_work(tmp_path):
     (tmp_path / "tuners").mkdir()
-    text = TUNER.replace("self._left = ", "import no_such_package  # noqa\n        self._left = ")
+    text = TUNER.replace("self._left = ", "import no_such_package  # noqa\n        self._left = ", 1)
     (tmp_path / "tuners" / "lacking.py").write_text(text)
     words = ("--runner", "null", "--platform", "generic", "--tuner", "lacking", "--plugins", tmp_path)
     ended = tensorop("gemm", *words, "--out", tmp_path / "out", cwd=tmp_path)
