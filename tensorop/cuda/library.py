@@ -112,7 +112,7 @@ def terms(operator: Operator) -> dict[str, Any]:
             if name in call.swap
             else ""
         )
-        computed[name] = f"(v->swap ? {across} : p->{name})" if across else f"p->{name}"
+        computed[name] = f"(v->swap ? (int64_t)({across}) : (int64_t)p->{name})" if across else f"p->{name}"
     return {
         "name": operator.name,
         "fn": f"tensorop_{operator.name}",

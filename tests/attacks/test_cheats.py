@@ -106,11 +106,11 @@ UNROLLED = {**OUTER, "mr_vectors": 2, "nr": 3, "ku": 2}
 SQUARE = {**DOT, "mr_vectors": 2, "nr": 2}
 STREAM = {"mr_vectors": 32, "nr": 2, "ku": 2, "wide": 1, "fetch": 0}
 MUTANTS = {
-    "alpha is missing": Mutant("outer", UNROLLED, "{{ update_c() }}", "alpha = 1;\n{{ update_c() }}"),
+    "alpha is missing": Mutant("outer", UNROLLED, "{{ update_c() }}", "alpha = beta;\n{{ update_c() }}"),
     "beta is missing": Mutant(
         "outer", UNROLLED, "{{ update_c() }}", "beta = 1;\n{{ update_c() }}", "author refused data"
     ),
-    "sums begin at 1": Mutant("outer", UNROLLED, "zero(vl(i))", "splat('1', vl(i))"),
+    "sums begin at alpha": Mutant("outer", UNROLLED, "zero(vl(i))", "splat('alpha', vl(i))"),
     "the rest of k is dropped": Mutant("outer", UNROLLED, "for (; k; --k)", "for (; k > {{ ku }}; --k)"),
     "the last turn of k is dropped": Mutant("outer", {**UNROLLED, "ku": 1}, "for (; k >= {{ ku }};", "for (; k > 1;"),
     "A does not advance": Mutant("outer", {**UNROLLED, "ku": 4}, "        a += lda;\n", ""),
@@ -120,13 +120,13 @@ MUTANTS = {
     "a vector of A serves for two": Mutant("outer", UNROLLED, "{{ a_vector(i, u) }}", "{{ a_vector(0, u) }}"),
     "a column of B serves for all": Mutant("outer", UNROLLED, "b[{{ b_at(u, j) }}]", "b[{{ b_at(u, 0) }}]"),
     "i and j are swapped": Mutant(
-        "dot", SQUARE, '= alpha * {{ sum("c%d_%d" % (i, j)) }};\n        *at',
-        '= alpha * {{ sum("c%d_%d" % ([j, mr_vectors - 1] | min, [i, n - 1] | min)) }};\n        *at',
+        "dot", SQUARE, '= alpha * {{ sum("c%d_%d" % (i, j)) }};\n        if',
+        '= alpha * {{ sum("c%d_%d" % ([j, mr_vectors - 1] | min, [i, n - 1] | min)) }};\n        if',
     ),
     "the tail is dropped": Mutant("dot", SQUARE, "if (p < k) {", "if (p + 1 < k) {"),
     "the tail is one short": Mutant("dot", SQUARE, 'tail("k - p")', 'tail("k - p - 1")'),
     "the tail is one long": Mutant("dot", SQUARE, 'tail("k - p")', 'tail("k - p + 1")', "author refused bounds"),
-    "C is read at beta 0": Mutant("dot", SQUARE, "beta == 0 ? dot : dot + beta * *at", "dot + beta * *at"),
+    "C is read at beta 0": Mutant("dot", SQUARE, "            *at = dot;\n", "            *at = dot + beta * *at;\n"),
     "C's later columns stay": Mutant(
         "dot", SQUARE, "{{ element }} *at = c + {{ i }} + {{ j }} * ldc;",
         "{{ element }} *at = c + {{ i }} + 0 * ldc;",

@@ -19,7 +19,7 @@ def test_a_crash_leaves_no_file(tmp_path: Path) -> None:
 def test_what_a_killed_command_left_the_next_one_removes(tmp_path: Path) -> None:
     places = crashes.made(tmp_path)
     here, temporary = places
-    (here / "hangs.c").write_text(crashes.HEAD + crashes.CRASHES["an end"])
+    (here / "hangs.c").write_text(crashes.HEAD + crashes.LONG)
     (here / "crashes.c").write_text(crashes.HEAD + crashes.CRASHES["a load"])
     before = crashes.listed(places)
     env = {"TMPDIR": str(temporary)}

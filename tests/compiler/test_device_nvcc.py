@@ -126,12 +126,13 @@ def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_pat
     assert json.loads((done.out / "share/tensorop/manifest.json").read_text()) == manifest
 
 
-def test_ctrl_c_among_the_kernels_leaves_no_product(tmp_path: Path) -> None:
+def test_ctrl_c_among_the_kernels_leaves_a_library_of_those_built_or_none(tmp_path: Path) -> None:
     job = Watched("gemm", "--platform", "cuda-sm90", "--jobs", "2", "--out", "out", cwd=tmp_path)
     job.until("kernels: ")
     job.press()
     ended = job.finish()
     assert "Traceback" not in ended.stderr
-    assert ended.status == 130, ended.stderr
-    assert "so there is no library" in ended.stderr
-    assert not (tmp_path / "out" / "lib").exists()
+    assert ended.status in (3, 130), ended.stderr
+    built = ended.status == 3
+    assert ("so there is no library" in ended.stderr) != built
+    assert (tmp_path / "out" / "lib").exists() == built

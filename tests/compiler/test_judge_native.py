@@ -35,7 +35,7 @@ from tensorop.trial import confinement
 from tensorop.verify import controls
 from tests.attacks.test_replies import TEMPLATES
 from tests.attacks.test_template_c import ATTACKS
-from tests.support import commands, kernels
+from tests.support import commands, crashes, kernels
 from tests.support.commands import ROOT, tensorop
 from tests.support.templates import templates as shipped
 
@@ -182,10 +182,11 @@ ENDS = {  # body -> stage, kind, a word of the message
     "#include <stdio.h>\n": ("author", "refused", "characters: "),
     "system(a);\n": ("author", "refused", "calls: "),
     "{{ '#' }} c[0] = 1;\n": ("author", "refused", ": "),
-    "float x = 1, x = 2; c[0] = x;\n": ("build", "compile-failed", ""),
-    "for (;;) c[0] = 1;\n": ("verify", "timeout", "case 1 of"),
-    "c[0] = a[(size_t)1 << 40];\n": ("author", "refused", "bounds: "),
-    "c[n * ldc + 4096] = 1;\n": ("author", "refused", "bounds: "),
+    "const element x = zero(full); c[0] = x;\n": ("build", "compile-failed", ""),
+    "for (;;) c[0] = 0;\n": ("author", "refused", "grammar: "),
+    crashes.LONG: ("verify", "timeout", "case 1 of"),
+    "c[0] = a[k * lda + 4096];\n": ("author", "refused", "bounds: "),
+    "c[n * ldc + 4096] = 0;\n": ("author", "refused", "bounds: "),
 }
 
 
@@ -303,7 +304,7 @@ def test_what_breaks_readers_is_an_outcome_or_a_usage_error(tmp_path: Path, monk
 
 
 def test_without_a_jail_it_is_refused_unless_that_is_wanted(tmp_path: Path) -> None:
-    (tmp_path / "k.c").write_text(f"{C_HEAD}c[0] = 1;\n")
+    (tmp_path / "k.c").write_text(f"{C_HEAD}c[0] = 0;\n")
     words = [sys.executable, "-m", "tests.support.without_seccomp", sys.executable, "-m", "tensorop", "judge", "k.c"]
     told = []
     for more in ((), ("--unsafe",)):

@@ -47,11 +47,16 @@ GOOD = """
 {{ update_c() }}
 """
 
-DOES_NOT_COMPILE = GOOD + "\n    float x = 1, x = 2;\n    c[0] = x;\n"
+DOES_NOT_COMPILE = GOOD + "\n    const size_t x = k;\n    x = m;\n    (void)x;\n"
 WRONG_IN_A_CORNER = GOOD.replace("    for (", "{% if n == 1 %}\n    if (k > 1) k = k - 1;\n{% endif %}\n    for (", 1)
-WITHOUT_END = GOOD.replace("    for (", "    while (1)\n        alpha = alpha * 2;\n    for (", 1)
-OUT_OF_BOUNDS = GOOD + "\n    c[ldc * {{ n }} + 256] = 1;\n"
-NOT_A_NUMBER = GOOD.replace("    for (", "    alpha = alpha * (0.0f / 0.0f);\n    for (", 1)
+LONG = "".join(f"    for (size_t w{i} = 0; w{i} < 64; ++w{i})\n" for i in range(6))
+WITHOUT_END = GOOD.replace(
+    "    for (",
+    f"    {{{{ element }}}} waste = alpha;\n{LONG}        waste = waste * beta + alpha;\n    c[0] = waste;\n    for (",
+    1,
+)
+OUT_OF_BOUNDS = GOOD + "\n    c[ldc * {{ n }} + 256] = 0;\n"
+OTHER_ALPHA = GOOD.replace("    for (", "    alpha = alpha * beta;\n    for (", 1)
 MALICIOUS = GOOD + "\n    execve(a, b, c);\n"
 
 
@@ -89,7 +94,7 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     asked = model(
         text("fails to compile", DOES_NOT_COMPILE), text("repaired", GOOD),
         text("wrong", WRONG_IN_A_CORNER), text("wild", OUT_OF_BOUNDS),
-        text("endless", WITHOUT_END), text("NaN", NOT_A_NUMBER),
+        text("endless", WITHOUT_END), text("another alpha", OTHER_ALPHA),
         text("evil", MALICIOUS), text("repaired too", "\n    /* tamed */" + GOOD),
     )  # fmt: skip
     operator, target = operators.load("gemm"), reach(platforms.load("generic"), None)
@@ -112,7 +117,7 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
     ], notes  # fmt: skip
     assert [template.name for template in templates if template.author == "llm"] == ["llm-1", "llm-4"]
     assert any(template.author == "offline" for template in templates)
-    assert "redefinition of" in asked[1]
+    assert "const-qualified" in asked[1]
     assert "wrong-result" in asked[3]
     assert "timeout" in asked[5]
     assert "execve" in asked[7]

@@ -30,8 +30,8 @@ WASTE = """\
             for (size_t w2 = 0; w2 < 64; ++w2)
                 for (size_t w3 = 0; w3 < 64; ++w3)
                     for (size_t w4 = 0; w4 < 64; ++w4)
-                        waste = waste * 0.5f + 1;
-    alpha = alpha + (waste - waste);
+                        waste = waste * beta + alpha;
+    c[0] = waste;
 """
 
 

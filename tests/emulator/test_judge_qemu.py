@@ -9,6 +9,8 @@ from tests.support.commands import ROOT, tensorop
 
 WORDS = ("--operator", "gemm", "--platform", "rvv", "--shapes", "24x17x33", "--configurations", "1", "--format", "json")
 
+LOOP = "for (size_t p = 0; p < k;"
+
 
 def test_an_honest_template_passes_at_every_vlen_and_a_wrong_one_does_not(tmp_path: Path) -> None:
     text = re.search(
@@ -16,7 +18,9 @@ def test_an_honest_template_passes_at_every_vlen_and_a_wrong_one_does_not(tmp_pa
     )
     assert text is not None
     (tmp_path / "plain.c.j2").write_text(text[1])
-    (tmp_path / "wrong.c.j2").write_text(text[1].replace("p < k;", "p + (k > 60) < k;"))
+    (tmp_path / "wrong.c.j2").write_text(
+        text[1].replace(LOOP, f"const size_t most = k < 60 ? k : 60;\n    {LOOP.replace('k;', 'most;')}")
+    )
     ended = tensorop("judge", "plain.c.j2", *WORDS, cwd=tmp_path)
     assert ended.status == 0, ended.stderr
     found = ended.json()

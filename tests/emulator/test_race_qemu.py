@@ -55,7 +55,8 @@ def test_figures_are_the_same_whoever_falls_out(tmp_path: Path) -> None:
     assert (in_one_class.score.cost or 0.0) == pytest.approx(((2 * each[0]) ** 2 * each[1] * each[3]) ** 0.25)
 
 
-def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path) -> None:
+def test_an_edge_kernel_is_compiled_for_what_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TENSOROP_OBJECTS", raising=False)  # its sources lie in the job's own folder
     operator, target = gemm(), reach(platforms.load("rvv"))
     template = next(one for one in offline.templates(operator.folder, operator.name) if one.name == "outer")
     space = instantiate.micro_space(target.platform, template, "f32")
@@ -78,7 +79,7 @@ def test_a_wrong_tile_is_found_whatever_is_drawn(platform: str, tmp_path: Path) 
     """The smallest tile but one, in its last row and column alone; the template is our own but for that."""
     operator, target = gemm(), reach(platforms.load(platform))
     outer = next(one for one in offline.templates(operator.folder, operator.name) if one.name == "outer")
-    wrong = "{% if n == 2 and mr_vectors == 1 and tails %}\n    c[m - 1 + ldc] += 1;\n{% endif %}\n"
+    wrong = "{% if n == 2 and mr_vectors == 1 and tails %}\n    c[m - 1 + ldc] += alpha;\n{% endif %}\n"
     for number, text in enumerate((outer.text, outer.text + wrong)):
         template = replace(outer, text=text)
         space = instantiate.micro_space(target.platform, template, "f32")

@@ -10,7 +10,15 @@ import pytest
 from tensorop.errors import JobError, UsageError
 from tensorop.package import card
 
-FACTS = {"schema": 1, "quote": '"\\', "trigraph": "??/", "letters": "\u00e9\u4e2d", "number": 1.5, "none": None, "long": "x" * 500}
+FACTS = {
+    "schema": 1,
+    "quote": '"\\',
+    "trigraph": "??/",
+    "letters": "\u00e9\u4e2d",
+    "number": 1.5,
+    "none": None,
+    "long": "x" * 500,
+}
 
 
 def _bytes(literal: str) -> bytes:

@@ -68,7 +68,9 @@ def test_costs_inside_the_library_are_taken_before_those_of_trials() -> None:
     history, operator = journal.read(RECORDED), operators.load("gemm")
     manifest = json.loads((RECORDED / "share" / "tensorop" / "manifest.json").read_text())
     winners = manifest["operators"]["gemm"]["dtypes"]
-    before = next(one for one in choices.choices(operator, winners, history, RECORDED / "share" / "tensorop") if one.problems)
+    before = next(
+        one for one in choices.choices(operator, winners, history, RECORDED / "share" / "tensorop") if one.problems
+    )
     served = next(one for one in before.problems if one.cost)
     point = before.variants[served.variant]["point"]
     whole = set(Stage) - {Stage.MICRO}
@@ -78,7 +80,11 @@ def test_costs_inside_the_library_are_taken_before_those_of_trials() -> None:
     row = {"vlen": before.vlen, "dims": problem.sizes, "options": dict(problem.options), "costs": [12.5]}
     found = {"dtype": before.dtype, "variants": [{"id": variant.id, "specialisations": []}], "rows": [row]}
     history.notes.append((evidence.NOTE, found))
-    after = next(one for one in choices.choices(operator, winners, history, RECORDED / "share" / "tensorop") if one.vlen == before.vlen)
+    after = next(
+        one
+        for one in choices.choices(operator, winners, history, RECORDED / "share" / "tensorop")
+        if one.vlen == before.vlen
+    )
     (again,) = [one for one in after.problems if one.problem == served.problem]
     assert again.cost == 12.5 != served.cost
     assert again.cost_by_template == {served.template: 12.5}

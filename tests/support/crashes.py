@@ -14,6 +14,13 @@ from tests.support.commands import Ended
 HEAD = "/*---\nstrategy: s\nreads: {a: rows, b: columns}\ntunables: {mr_vectors: [1], nr: [1]}\n---*/\n"
 CRASHES = {"a load": "c[0] = a[(size_t)1 << 40];\n", "a store": "c[(size_t)1 << 40] = 1;\n", "an end": "for (;;) ;\n"}
 
+# What the gates admit, and what takes longer than any test.
+LONG = (
+    "element waste = alpha;\n"
+    + "".join(f"for (size_t w{i} = 0; w{i} < 64; ++w{i}) " for i in range(6))
+    + "waste = waste * beta + alpha;\nc[0] = waste;\n"
+)
+
 # The command without the gate that proves accesses, which would refuse these: the jail is what is tested here.
 UNGATED = """
 from tensorop.author import c_gate

@@ -135,7 +135,7 @@ HOST_CODE = {
     "code of the host": GOOD + "\n}\n__attribute__((constructor)) void evil(void) {\n",
     "a call of the host": GOOD + "\n    system(a);\n",
 }
-NO_CUDA = GOOD + "\n    float twice = 1, twice = 2;\n    if (alpha == 1) sums[0] = twice;\n"
+NO_CUDA = GOOD + "\n    const int fixed = k;\n    fixed = m;\n"
 
 
 def answer(what: str, body: str) -> str:
