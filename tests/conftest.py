@@ -67,6 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[classes.COLLECTED] = list(items)
+    classes.sample(items)
     wanted = config.getoption("--extended")
     part = part_chosen(wanted)
     left_out = [

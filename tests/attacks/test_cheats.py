@@ -49,6 +49,7 @@ def of(text: str) -> KernelTemplate:
     return parse.parse(text, operator="gemm", name="llm-1", author="llm")
 
 
+@pytest.mark.one_in(5)
 @ON_X86
 @pytest.mark.parametrize("cheat", cheats.TEMPLATES, ids=lambda cheat: cheat.name)
 def test_its_guard_catches_a_template_that_cheats(cheat: Cheat, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +165,7 @@ def on_avx2() -> None:
             pytest.skip("this CPU lacks AVX2")
 
 
+@pytest.mark.one_in(5)
 @ON_X86
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_of_a_good_kernel_is_caught(name: str, work: Path) -> None:
@@ -176,6 +178,7 @@ def test_a_mutant_of_a_good_kernel_is_caught(name: str, work: Path) -> None:
     assert f"{outcome.where} {outcome.kind} {guard}".strip() == mutant.caught_by, outcome
 
 
+@pytest.mark.one_in(2)
 @ON_X86
 @pytest.mark.parametrize(("name", "point"), BASES, ids=[f"{name}-{n}" for n, (name, _) in enumerate(BASES)])
 def test_the_kernel_without_the_mistake_passes(name: str, point: dict[str, int], work: Path) -> None:

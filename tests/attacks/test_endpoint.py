@@ -105,6 +105,7 @@ def trickling(before: bytes, piece: bytes) -> Behaviour:
     return behave
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "behaviour",
     [
@@ -143,6 +144,7 @@ def test_an_endless_body_takes_little_memory(status: str) -> None:
 BOMB = gzip.compress(b" " * (64 << 20))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("behaviour", "kind", "says"),
     [
@@ -244,6 +246,7 @@ def leaks() -> Iterator[tuple[str, str]]:
         yield f"base64 after {before!r}", base64.b64encode(f"{before}{KEY}".encode()).decode()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("name", "leak"), list(leaks()), ids=[name for name, _ in leaks()])
 def test_the_key_is_not_carried_on(name: str, leak: str, tmp_path: Path) -> None:
     folder = tmp_path / "llm"

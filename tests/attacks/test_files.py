@@ -350,6 +350,7 @@ def test_what_is_printed_is_printable(capsys: pytest.CaptureFixture[str], tmp_pa
     assert page.isprintable()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("words", "says"),
     [

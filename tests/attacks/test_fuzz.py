@@ -204,6 +204,7 @@ TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_format(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -155,6 +155,7 @@ FORGED: dict[str, tuple[Change, str]] = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_result_is_refused(name: str, whole: ProcessorProduct, honest: Lines, tmp_path: Path) -> None:
     lines = copy.deepcopy(honest)

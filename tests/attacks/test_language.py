@@ -180,6 +180,7 @@ HONEST = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", TEXTS)
 def test_what_is_not_of_the_language_is_refused_by_its_rule(what: str) -> None:
     reads, body, rule = TEXTS[what]
@@ -207,6 +208,7 @@ def _named(outcome: Outcome, rule: str) -> None:
     assert "#" not in outcome.message, outcome.message
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("body", "trap"),
     [
@@ -228,6 +230,7 @@ def test_what_nothing_executes_is_a_trap(body: str, trap: str) -> None:
         _named(outcome, "statement")
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", HONEST)
 def test_the_honest_forms_pass(what: str) -> None:
     for platform in ("avx2", "rvv", "neon"):

@@ -260,6 +260,7 @@ def refused(own: Path, said: str) -> None:
         list(verify.quick(*products.reached(own), Seed.draw()))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", LIBRARIES)
 def test_a_library_of_others_is_read_before_it_is_loaded(what: str, product: Path, tmp_path: Path) -> None:
     text, said = LIBRARIES[what]
@@ -281,6 +282,7 @@ def test_a_library_that_looks_elsewhere(product: Path, tmp_path: Path) -> None:
     refused(own, "it needs the library 'libevil.so'")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("tag", "value", "said"),
     [
@@ -365,6 +367,7 @@ TAMPERED: dict[str, tuple[Callable[[bytearray], object], str]] = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", TAMPERED)
 def test_a_library_is_what_a_loader_sees(what: str, product: Path, tmp_path: Path) -> None:
     if host_arch() != "x86_64":
@@ -481,6 +484,7 @@ ARCHIVES: dict[str, tuple[str, Callable[[bytes, bytes], bytes], str]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("what", ARCHIVES)
 def test_an_archive_is_what_a_linker_sees(what: str, product: Path, tmp_path: Path) -> None:
     text, change, said = ARCHIVES[what]

@@ -72,6 +72,7 @@ def commands(kind: str, good: Path, folder: Path) -> Iterator[list[str]]:
     yield ["operators", "check", "conv1d", "--plugins", str(own)]
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("kind", badfiles.KINDS)
 def test_a_command_says_what_is_wrong_with_a_file(kind: str, good: Path, tmp_path: Path) -> None:
     asked = list(commands(kind, good, tmp_path))

@@ -75,6 +75,7 @@ def honest() -> dict[str, list[str]]:
     return {name: tokens(text) for name, text in every(made("text", "name")[1]).items()}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_adds_a_token_to_a_product(text: str, honest: dict[str, list[str]]) -> None:
     platform, of = made(text, text)
@@ -92,6 +93,7 @@ def test_no_text_adds_a_token_to_a_product(text: str, honest: dict[str, list[str
     assert not re.search(r"[^\x20-\x7e]|[\"'\\`$@#;<>|&(){}]", shown)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_adds_a_token_to_a_library_for_a_device(text: str) -> None:
     platform = platforms.load("cuda-wmma")

@@ -101,6 +101,7 @@ said = json.dumps([resource.getrlimit(getattr(resource, "RLIMIT_" + name)) for n
     assert int(blocked, 16) & 1 << signal.SIGINT - 1
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("code", "complaint"),
     [
@@ -120,6 +121,7 @@ def test_what_a_rendering_does_to_itself_ends_it_alone(code: str, complaint: str
     assert ran("said = 1") == "1"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "reply",
     [
@@ -238,6 +240,7 @@ assert apart._resident is before
 FORKS = "left = os.fork(); left or time.sleep(600); print(left, flush=True); os._exit(0)"  # it holds the socket
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("end", ["pass", "os._exit(0)", "os.kill(os.getpid(), 9)", "raise SystemExit(3)", FORKS])
 def test_none_outlives_the_command(end: str) -> None:
     child = subprocess.Popen(

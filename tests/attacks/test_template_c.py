@@ -718,6 +718,7 @@ def in_a_tile(reads: str, body: str, platform_name: str = "avx2") -> KernelText 
     return Texts().kernel(operator, platform, instantiate.variant(operator, template, "f32", point))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", IN_TILES)
 def test_what_leaves_its_operands_or_hides_a_choice_is_refused(what: str) -> None:
     reads, body, guard = IN_TILES[what]
@@ -728,6 +729,7 @@ def test_what_leaves_its_operands_or_hides_a_choice_is_refused(what: str) -> Non
         assert outcome.message.startswith(f"{guard.value}: "), outcome.message
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", HONEST_TILES)
 def test_what_an_honest_newcomer_writes_passes(what: str) -> None:
     for platform_name in ("avx2", "rvv", "neon"):
@@ -1005,6 +1007,7 @@ def test_honest_c_of_a_device_passes(what: str) -> None:
     assert isinstance(source, str), source.message
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", NOT_ON_DEVICE)
 def test_what_leaves_its_operands_on_a_device_is_refused(what: str) -> None:
     body, guard = NOT_ON_DEVICE[what]
@@ -1276,6 +1279,7 @@ def test_honest_c_with_maps_passes() -> None:
     assert isinstance(source, str), source.message
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("what", MAPS)
 def test_what_leaves_its_operands_with_maps_is_refused(what: str) -> None:
     old, new, guard = MAPS[what]

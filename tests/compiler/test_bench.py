@@ -164,6 +164,7 @@ def test_fail_below(product):
     assert "measured one layout of 0 (row), 1 (row,tb=1), 2 (row,ta=1); choose another with --layout N" in shown.stdout
 
 
+@pytest.mark.extended
 def test_several_numbers_of_threads(product):
     words = [str(product), "--shapes", "16x16x16,96x96x96", "--fast", "--format", "json"]
     one = json.loads(CliRunner().invoke(library_commands.bench, [*words, "--threads", "2"]).stdout)
@@ -199,6 +200,7 @@ def blas(folder, **changed):
     return library
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("changed", "called", "absent"),
     [
@@ -301,6 +303,7 @@ static int look(void) {
 """
 
 
+@pytest.mark.extended
 def test_threads_that_go_on_looking_for_work_are_waited_for(tmp_path, monkeypatch):
     """OpenBLAS's do for up to a tenth of a second, on cores that the next entry's threads need."""
     rested = []

@@ -73,6 +73,7 @@ def timed_and_counted(program, *entries, min_ns=200_000, warm_ns=100_000):
     return timed.samples, int(counted.outputs["y"][0]) - 1
 
 
+@pytest.mark.one_in(5)
 # One that loads its code, one that does so by and by, one that writes a kernel once it is called often.
 @pytest.mark.parametrize("slow", ["calls == 1", "calls <= 3", "calls == 2", "calls == 20"])
 @pytest.mark.parametrize("sleep", [False, True])

@@ -47,6 +47,7 @@ def ran(
     return trials, list(side_by_side(evaluate, 1, trials, LIMIT))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("fault", some(FAULTS, lambda fault: fault in ("trap", "store past C", "wrong", "no C")))
 def test_a_faulty_kernel_fails_and_its_neighbours_pass(
     fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -57,6 +58,7 @@ def test_a_faulty_kernel_fails_and_its_neighbours_pass(
     assert results[2].outcome.kind in kinds, results[2]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("dtype", ["i8", "bf16", "f16"])
 def test_a_kernel_of_packed_formats_is_judged_by_its_sums(
     dtype: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

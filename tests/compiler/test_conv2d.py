@@ -44,6 +44,7 @@ ONEDNN = ("onednn", PREPACKED)
 OWN_BASELINES += [(name, "f32") for name in ONEDNN if host_arch() == "x86_64"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "dtype"), OWN_BASELINES)
 def test_a_baseline_computes_what_is_asked(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == PREPACKED:  # knows its weights by a few of them, so a change of another is not seen

@@ -326,6 +326,7 @@ def test_calls_fit_into_the_least_stack_of_a_thread(made: Path, tmp_path: Path) 
     assert int(ended.stdout.split()[0]) <= products.MOST_STACK, ended.stdout
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("shape", "told"),
     [

@@ -11,6 +11,7 @@ from tests.support import crashes
 from tests.support.commands import Watched, kill_group, tensorop
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not crashes.may_leave_cores(), reason="no process here may leave a core")
 def test_a_crash_leaves_no_file(tmp_path: Path) -> None:
     crashes.nothing_is_left("native", crashes.made(tmp_path), ("a store", "an end"))

@@ -106,6 +106,7 @@ def test_once_while_the_product_is_judged_leaves_out_the_comparison_alone(
     assert not (tmp_path / "out/share/tensorop/bench.json").exists()
 
 
+@pytest.mark.extended
 def test_twice_ends_it_at_once_without_a_product_and_once_in_the_comparison_with_one(
     searched: Callable[[Path], Path], tmp_path: Path
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_process_told_to_end_sets_back_what_was_under_way(tmp_path: Path, numb
     assert below(tmp_path) == []
 
 
+@pytest.mark.extended
 def test_a_run_that_ended_early_goes_on(tmp_path: Path) -> None:
     """What passed before is packaged by a first press, although this run has tried nothing itself."""
     first = Watched(*SMALL, "--budget", "10m", cwd=tmp_path)

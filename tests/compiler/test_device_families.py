@@ -106,6 +106,7 @@ def test_a_right_family_is_in_the_library_and_the_others_are_refused_with_a_reas
     assert json.loads(manifest) == json.loads((again[-1].out / "share/tensorop/manifest.json").read_text())
 
 
+@pytest.mark.extended
 def test_a_replay_makes_the_same_library_and_the_report_shows_the_rounds(
     model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +166,7 @@ def candidate(body: str, dtype: str = "f16") -> Candidate:
     return Candidate(family, family.size - 1)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("body", "kind", "says"),
     [

@@ -112,6 +112,7 @@ def test_from_python_the_result_is_float(root: Path) -> None:
         assert tensorop.load(root).dtypes == ("bf16_f32", "f16_f32")
 
 
+@pytest.mark.extended
 def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
     monkeypatch.setattr(kit, "verified", lambda _: "17x9x20x2")

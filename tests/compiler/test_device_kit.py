@@ -92,6 +92,7 @@ def signed(value: dict[str, Any]) -> str:
     return f'{body},"sum":"{result._sum(body.encode()):016x}"}}\n'
 
 
+@pytest.mark.extended
 def test_the_program_needs_little_and_an_old_glibc(exported: Exported) -> None:
     program = exported[1] / "kit" / "kit"
     assert set(facts(program).needed) <= {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
@@ -243,6 +244,7 @@ def test_a_file_that_does_not_fit_leaves_the_product(
     assert files(exported[0]) == before
 
 
+@pytest.mark.extended
 def test_an_import_changes_the_choice_and_nothing_else(exported: Exported, measured: Path, tmp_path: Path) -> None:
     root = shutil.copytree(exported[0], tmp_path / "gemm", symlinks=True)
     manifest, named = root / "share/tensorop/manifest.json", {"plugin_folders": {"templates/gemm": "my own"}}

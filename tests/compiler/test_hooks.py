@@ -41,6 +41,7 @@ def test_the_judge_knows_what_is_wrong(name: str) -> None:
     assert not wrong
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("packs", [IN_PLACE, STATIONARY], ids=["A in place", "a panel of A stays"])
 @pytest.mark.parametrize("name", hooked.NAMES)
 def test_blocks_tiles_and_their_edges_are_right(name: str, packs: dict[str, int]) -> None:
@@ -54,6 +55,7 @@ def test_all_hooks_together(packs: dict[str, int], tmp_path: Path) -> None:
     assert found.ok, found.outcome
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

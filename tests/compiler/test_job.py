@@ -83,6 +83,7 @@ def test_a_job_ends_with_a_library_that_computes(made: Made) -> None:
     assert np.array_equal(package.load(folder).gemm(a, b), np.full((5, 3), 14, np.float32))
 
 
+@pytest.mark.extended
 def test_the_same_command_again_tries_nothing_anew(made: Made) -> None:
     folder = made.folder
     library = (folder / "lib/libtensorop_gemm.so").resolve().read_bytes()
@@ -93,6 +94,7 @@ def test_the_same_command_again_tries_nothing_anew(made: Made) -> None:
     assert "library: " in ended.stdout
 
 
+@pytest.mark.extended
 def test_without_a_search_it_has_the_variants_and_the_choice_of_another_product(made: Made, tmp_path: Path) -> None:
     words = (*SMALL, "--no-search", "--warm-start", made.folder, "--out", tmp_path / "again", "--format", "json")
     ended = tensorop(*words, cwd=tmp_path)
@@ -252,6 +254,7 @@ def test_a_full_disk_ends_the_job_in_a_sentence(small_disk: Path, tmp_path: Path
     assert {record["outcome"]["kind"] for record in events(small_disk / "out", "finished")} <= {"ok"}
 
 
+@pytest.mark.extended
 def test_a_full_disk_costs_no_candidate(small_disk: Path, tmp_path: Path) -> None:
     refused_for_want_of_room(small_disk, tmp_path, 100 << 10)
     job = Watched(*SMALL, "--trials", "4", "--out", small_disk / "out", cwd=tmp_path)

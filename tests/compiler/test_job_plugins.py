@@ -49,6 +49,7 @@ def test_the_manifest_names_the_folder_of_each_plugin(made: Path) -> None:
     assert named == dict.fromkeys(("platforms/my-board", f"primitives/{plugins.PRIMITIVES}", "tuners/backwards"), own)
 
 
+@pytest.mark.extended
 def test_it_is_verified_compared_and_reported_without_the_plugins(made: Path) -> None:
     for words in (("verify", made), ("bench", made, "--shapes", SHAPE, "--format", "json"), ("report", made)):
         ended = tensorop(*words, cwd=made.parent)

@@ -132,6 +132,7 @@ def test_the_c_file_of_the_page_passes_and_its_template_says_the_same(tmp_path: 
     assert texts[0] == texts[1]
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("without_controls")
 def test_the_example_that_authors_are_shown_passes() -> None:
     file = operators.load("gemm").folder / "prompts" / "example.c.j2"
@@ -223,6 +224,7 @@ def avx2() -> tuple[Path, tuple[str, ...]]:
     return ROOT / "examples" / "kernel", ("--trusted", "--platform", "avx2")
 
 
+@pytest.mark.covers("example kernel")
 def test_c_with_intrinsics_and_a_header_is_judged_and_compared(tmp_path: Path) -> None:
     folder, words = avx2()
     ended = tensorop("judge", folder / "avx2.c", *GEMM, *words, *SMALL, "--format", "json", cwd=tmp_path)
@@ -245,6 +247,7 @@ TRUSTED_ENDS = {  # in place of a text of the example -> stage, kind, a word of 
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("without_controls")
 @pytest.mark.parametrize(("before", "after"), TRUSTED_ENDS)
 def test_every_way_in_which_trusted_c_fails_is_an_outcome(before: str, after: str, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ int main(void) {
 NO_VECTORS = tuple(f"-U__{name}__" for name in ("AVX512F", "AVX", "SSE4_1", "SSE", "ARM_NEON"))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", [("-march=native",), (), NO_VECTORS], ids=["native", "plain", "without"])
 def test_lanes(how, tmp_path) -> None:
     source = tmp_path / "lanes.c"

@@ -49,6 +49,7 @@ def test_noise_of_a_real_server_is_recorded_and_the_job_delivers(server: str, tm
     assert "answer 1: rejected: refused" in ended.stderr
 
 
+@pytest.mark.extended
 def test_a_prompt_longer_than_the_context_is_a_failure_that_says_so(server: str) -> None:
     where = Endpoint("tiny", "none", f"{server}/v1")
     answer = Http(where).complete(Request("tiny", (Message("user", "x" * 70_000),)), 60.0)

@@ -147,6 +147,7 @@ def test_what_llvm_calls_a_core(evaluate: Evaluator) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.extended
 @HAS_MCA
 def test_a_question_shows_the_loop_and_the_share_of_the_peak(model: Model, tmp_path: Path) -> None:
     slow = FIRST.replace("nr: [3]", "nr: [1]")  # far from the peak, so that there is a further question

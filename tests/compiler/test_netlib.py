@@ -281,6 +281,7 @@ def _cc(*words: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("how", "own"),
     [

@@ -228,6 +228,7 @@ SHOWN = ("no default", "an oracle that raises", "an adapter that is no C")  # on
 FIRST_OF_FILE = {file: fault for fault, (file, *_) in reversed(FAULTS.items())}
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("fault", some(FAULTS, lambda fault: fault in (*FIRST_OF_FILE.values(), *SHOWN)))
 def test_a_fault_is_named_before_any_trial(fault: str, tmp_path: Path) -> None:
     file, old, new, said = FAULTS[fault]

@@ -25,6 +25,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
+@pytest.mark.extended
 def test_documented_templates_join_the_search_and_one_of_a_shipped_name_stands_in_its_place(
     own: Path, tmp_path: Path
 ) -> None:

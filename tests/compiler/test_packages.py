@@ -99,6 +99,7 @@ def _built(lists: str, folder: Path, *path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("order", [("x86", "riscv"), ("riscv", "x86")])
 @pytest.mark.parametrize("processor", ["x86_64", "riscv64"])
 def test_the_prefix_of_the_architecture_is_found(
@@ -131,6 +132,7 @@ def _cache(folder: Path) -> str:
     return (folder / "CMakeCache.txt").read_text()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("languages", ["C", "CXX", "Fortran", "NONE"])
 def test_a_project_of_any_language_links_it(prefixes: dict[str, Path], languages: str, tmp_path: Path) -> None:
     """NONE: the language is enabled after the package was found."""

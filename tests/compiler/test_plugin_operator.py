@@ -33,6 +33,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "made"
 
 
+@pytest.mark.extended
 def test_its_problems_go_by_name_through_the_journal(product: Path) -> None:
     (run,) = events(product, "run")
     assert run["facts"]["shapes"] == SHAPES.split(",")
@@ -218,6 +219,7 @@ def test_it_is_for_this_machine(product: Path) -> None:
     assert list(manifest["operators"]) == ["conv1d"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("shape", "told"),
     [

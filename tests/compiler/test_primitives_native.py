@@ -33,6 +33,7 @@ def test_every_primitive_means_what_it_says(name: str) -> None:
     assert [str(r) for r in results if not r.ok] == []
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, dtype) for name in SETS for dtype in primitives.load(name).types],
@@ -57,6 +58,7 @@ def _plugin(folder: Path, old: str, new: str) -> Path:
     return folder
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.skipif(host_arch() != "x86_64", reason="`generic` compiles for x86-64")
 @pytest.mark.parametrize(
     ("old", "new", "says"),

@@ -18,6 +18,7 @@ REFUSED = {  # operator, environment -> a word of what is said, and whether the 
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("why", REFUSED)
 def test_a_job_whose_author_is_refused_leaves_nothing(why: str, tmp_path: Path) -> None:
     operator, changed, told, jailed = REFUSED[why]

@@ -110,6 +110,7 @@ def test_c_calls_both(prefix: Path, kind: str, tmp_path: Path) -> None:
     assert subprocess.check_output([tmp_path / "b/both"], text=True) == "21 32 43  7 10 15 22  3\n"
 
 
+@pytest.mark.extended
 def test_sources_build_alone(prefix: Path, tmp_path: Path) -> None:
     if any(shutil.which(tool) is None for tool in ("cc", "cmake")):
         pytest.skip("cc or cmake is not installed")
@@ -129,6 +130,7 @@ def test_sources_build_alone(prefix: Path, tmp_path: Path) -> None:
     assert tree(prefix) - made == tree(tmp_path / "out")
 
 
+@pytest.mark.extended
 def test_every_command_takes_it(prefix: Path) -> None:
     verified = tensorop("verify", prefix, "--plugins", OWN, "--format", "json", cwd=ROOT)
     assert verified.status == 0, verified.stderr

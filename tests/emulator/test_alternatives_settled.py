@@ -36,6 +36,7 @@ def test_a_verdict_flips_when_the_alternative_is_switched_on(name):
         assert {name for name, said in found.items() if said == "shown"} == shown
 
 
+@pytest.mark.extended
 def test_alternatives_stand_beside_the_interval_and_change_no_figure():
     platform = platforms.load("spacemit-k1")
     model = board.load(platform.board, "test")

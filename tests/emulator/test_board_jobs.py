@@ -52,12 +52,14 @@ def test_a_library_beside_openblas_by_the_boards_clock(board, product):
     assert "zvl256b" in found.baselines["openblas"].config
 
 
+@pytest.mark.extended
 def test_a_library_is_right_there(board, product):
     verdicts = list(verify.verify(*products.reached(product, board.word), Seed.draw(), threads=(2,)))
     assert [verdict.ok for verdict in verdicts] == [True, True]
     assert verdicts[0].vlen == 256
 
 
+@pytest.mark.extended
 def test_a_job_meets_its_board_once(board, tmp_path, monkeypatch):
     """The product is verified and compared on the target that the search ran on."""
     meetings = []

@@ -266,6 +266,7 @@ def test_a_base_that_a_load_moves_on_is_ready_before_its_data(compute, name):
     assert moved.cycles[0] == pytest.approx(max(still.cycles[0], 1000), rel=0.02)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("body", "cycles"),
     [

@@ -44,6 +44,7 @@ def test_a_platform_for_many_lengths_takes_the_boards_own(board, runner):
     assert platform.vlens == platform.verify_vlens == (512,)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("claim", "said"),
     [

@@ -19,7 +19,7 @@ from tests.support.classes import extended
         extended("gemm", "cortex-a53", "f64"),
         extended("gemm", "rvv", "f32"),
         extended("gemm", "rvv", "i8"),
-        ("conv2d", "rvv", "f32"),
+        extended("conv2d", "rvv", "f32"),
     ],
 )
 def test_cycles_are_equal_alone_in_company_and_in_any_order(

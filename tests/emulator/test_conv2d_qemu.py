@@ -12,6 +12,7 @@ from tests.support.convolutions import PIPELINED, verdict
 SHAPES = "n1c8h14w14k16r3s3p1,n1c3h24w24k8r7s7u2p3,n1c16h14w14k16r3s3u2p1g16"
 
 
+@pytest.mark.extended
 def test_a_job_under_a_board_model(tmp_path: Path) -> None:
     words = ("conv2d", "--platform", "spacemit-k1", "--shapes", SHAPES, "--dtype", "f32", "--trials", "3")
     ended = tensorop(*words, "--format", "json", cwd=tmp_path)
@@ -23,6 +24,7 @@ def test_a_job_under_a_board_model(tmp_path: Path) -> None:
     assert "instructions" not in ended.stderr  # the model knows all of them
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("platform", "template", "more"),
     [

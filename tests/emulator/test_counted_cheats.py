@@ -58,6 +58,7 @@ def ruled(name, made, reference, problem, call, warm=1):
     return modelled.count(runner_of(platform), board.load(platform.board, name), request)
 
 
+@pytest.mark.one_in(5)
 @PLATFORMS
 @pytest.mark.parametrize("cheat", COUNTED)
 def test_what_a_counted_call_leaves_must_be_its_own_work(name, cheat):
@@ -99,6 +100,7 @@ def test_an_honest_kernel_is_counted(name, shape):
     assert found.samples.value > 0
 
 
+@pytest.mark.one_in(5)
 @PLATFORMS
 @pytest.mark.parametrize("control", ["skips_when_done", "skips_alternately", "recomputes_one", "replays", "stale"])
 def test_the_controls_that_skip_are_refused(name, control):

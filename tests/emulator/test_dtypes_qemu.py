@@ -40,6 +40,7 @@ def test_baselines_without_the_dtype_are_named_and_have_no_ratio(product: Path) 
     assert compared["geomean"] == {}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

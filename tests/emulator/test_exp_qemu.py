@@ -28,6 +28,7 @@ ARGUMENTS_OF = {
 AT = [("neon", {}), *(("rvv", {"lmul": lmul}) for lmul in (1, 2, 4))]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("name", "chosen"), AT)
 def test_samples(name: str, chosen: dict[str, int]) -> None:
     platform, ulp = check_primitives.home(name), primitives.load(name).primitives["exp"].ulp
@@ -38,6 +39,7 @@ def test_samples(name: str, chosen: dict[str, int]) -> None:
     assert 0.5 < worst <= ulp, where
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize(
     ("name", "chosen", "vlen"),

@@ -10,6 +10,7 @@ from tests.support import hooked
 from tests.support.variants import verdict
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", hooked.NAMES)
 def test_tiles_of_long_vectors_are_right(name: str) -> None:
     found = verdict(hooked.load(name), "rvv", "outer", "f32", hooked.PACKED)

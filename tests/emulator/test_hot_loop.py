@@ -14,6 +14,7 @@ from tensorop.trial.evaluator import Prepared
 from tests.support import drawn_kernels
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("platform", ["cortex-a53", "spacemit-k1", "cortex-a76"])
 def test_stalls_of_instructions_add_up(platform: str, tmp_path: Path) -> None:
     evaluate = drawn_kernels.evaluator(platform, tmp_path)

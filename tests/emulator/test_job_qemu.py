@@ -144,6 +144,7 @@ def test_the_same_wish_gives_the_same_bits_elsewhere_by_other_processes_killed_a
     assert digests(out) == digests(uninterrupted)
 
 
+@pytest.mark.extended
 def test_a_library_made_elsewhere_is_verified_by_command(uninterrupted: Path, tmp_path: Path) -> None:
     ended = tensorop("verify", uninterrupted, cwd=tmp_path)
     assert ended.status == 0, ended.stderr

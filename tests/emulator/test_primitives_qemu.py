@@ -34,6 +34,7 @@ def test_primitives_for_a_fixed_vlen_hold_on_longer_vectors() -> None:
     assert [str(r) for r in results if not r.ok] == []
 
 
+@pytest.mark.extended
 def test_scalar_primitives_hold_elsewhere() -> None:
     for platform in ("rvv", "neon"):
         results = list(check_primitives.check("scalar", platform=platform, vlens=[128]))
@@ -48,6 +49,7 @@ AT: dict[str, list[tuple[dict[str, int], int]]] = {
 }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("name", "chosen", "vlen", "dtype"),
     some([(name, *at, dtype) for name, dtype in SETS for at in AT[name]], lambda case: case[2] != 256),

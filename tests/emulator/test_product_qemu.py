@@ -172,6 +172,7 @@ def test_python_refuses_it_and_its_card_is_read(built: tuple[str, Path, Path]) -
     assert read_card(prefix / "lib/libtensorop_gemm.so")["platform"]["name"] == platform
 
 
+@pytest.mark.extended
 def test_each_vector_length_is_served_by_its_tree(tmp_path: Path) -> None:
     if host_arch() == "riscv64":
         pytest.skip("needs an emulated core")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tensorop.store import journal
 from tests.nothing.test_revising import ANSWERS, GROUP, LLM, WHOLE, Model, model, noted, printed, started, tried
 from tests.support import plugins
@@ -18,6 +20,7 @@ def made(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
+@pytest.mark.extended
 def test_what_was_measured_is_asked_with_and_a_replay_makes_the_same_library(model: Model, tmp_path: Path) -> None:
     out, again = tmp_path / "out", tmp_path / "again"
     job = (*JOB, *plugins.small_blocks(tmp_path / "plugins", "cortex-a53"))

@@ -41,6 +41,7 @@ def test_lines_far_apart_take_their_own_pages_alone(tmp_path, arch):
         assert run(arch, kernels.FAR_BODY + fault, tmp_path, call)[0].outcome.kind is Kind.GUARD
 
 
+@pytest.mark.one_in(5)
 @ARCHES
 @pytest.mark.parametrize(
     ("body", "kind"),

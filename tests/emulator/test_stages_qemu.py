@@ -17,6 +17,7 @@ from tests.support import plugins
 from tests.support.operators import gemm
 
 
+@pytest.mark.extended
 def test_a_product_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several VLENs and a board model: else there would be nothing to leave out."""
     left_out = {"single-vlen", "robust"}

@@ -45,6 +45,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("platform", "template", "dtype", "point"), CASES, ids=lambda v: v if isinstance(v, str) else ""
 )

@@ -64,6 +64,7 @@ def table() -> dict[str, tuple[int, list[float]]]:
     }
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_what_was_accepted_passes_the_gate(name: str, tmp_path: Path) -> None:
     folder = opened(name, tmp_path)
@@ -82,6 +83,7 @@ def test_what_was_accepted_passes_the_gate(name: str, tmp_path: Path) -> None:
     assert isinstance(text, KernelText), text
 
 
+@pytest.mark.extended
 def test_the_best_is_verified_and_costs_what_it_cost(tmp_path: Path) -> None:
     name, best, cost = BEST
     template = templates(opened(name, tmp_path / "llm"))[best]

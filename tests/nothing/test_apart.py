@@ -26,6 +26,7 @@ def made(operator: Operator, platform: Platform, name: str, **chosen: int) -> So
     return instantiate.candidate(operator, platform, built, text)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["gemm", "conv2d", "attention"])
 def test_kernels_of_a_dtype_share_a_driver(name: str) -> None:
     operator, platform = operators.load(name), platforms.load("cortex-a53")

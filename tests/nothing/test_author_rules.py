@@ -34,6 +34,7 @@ def refusal(example: Example, platform_name: str) -> Outcome | None:
     return found if isinstance(found, Outcome) else None
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("platform", ["avx2", "neon", "rvv"])
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.guard}-{RULES.index(rule)}")
 def test_the_gates_hold_each_rule(rule: Rule, platform: str) -> None:

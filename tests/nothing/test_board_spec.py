@@ -108,6 +108,7 @@ def test_a_missing_class_or_level_is_named():
         board.load(data, "x")
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", CORES)
 def test_scenarios_are_balanced_corners(name):
     model = board.load(section(name), name)

@@ -37,6 +37,7 @@ def refused_here(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyte
 PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -135,6 +136,7 @@ def test_wrong_usage_is_refused_in_a_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("ALL_PROXY", "socks://h:1"), ("SSL_CERT_FILE", "/nowhere"), ("OPENAI_BASE_URL", "h:1"), ("OPENAI_ORG_ID", "\n")],
@@ -153,6 +155,7 @@ def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     "words",
     [

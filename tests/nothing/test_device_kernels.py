@@ -54,6 +54,7 @@ def number_of(of: Family, point: dict[str, int | str]) -> int:
     return int(np.argmax(same))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "dtype"), STARTS)
 def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.FixtureRequest) -> None:
     of = family(name)

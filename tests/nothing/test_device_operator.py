@@ -26,6 +26,7 @@ def faults(plugins: Path) -> str:
     return ""
 
 
+@pytest.mark.covers("example device-operator")
 def test_the_example_is_whole_and_small() -> None:
     assert faults(EXAMPLE) == ""
     files = [path for path in (EXAMPLE / "templates").rglob("*") if path.is_file() and "__pycache__" not in path.parts]

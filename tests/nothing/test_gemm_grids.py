@@ -97,6 +97,7 @@ def test_the_quick_grid(dtype: str, tile: dict[str, int]) -> None:
     assert any(n == 1 and m >= 2 * tile["nr"] for m, n in sides)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i8", "bf16", "f16"])
 def test_every_quick_grid_draws_from_the_whole_range(dtype: str) -> None:
     """Of coefficients, magnitudes, sizes and strides; none of them leads to a value that is no normal number."""

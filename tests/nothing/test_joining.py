@@ -113,6 +113,7 @@ for count in sys.argv[2:]:
 """
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("events", [[8], [16, 6], [19, 40], [60, 9]])
 def test_killed_and_resumed_has_the_same_arms_in_the_same_order(whole: Path, tmp_path: Path, events: list[int]) -> None:
     command = [sys.executable, "-c", RUN, str(tmp_path / "killed"), *map(str, events)]

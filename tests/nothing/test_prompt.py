@@ -46,6 +46,7 @@ def test_the_prompt_is_the_golden_one(platform: str, request: pytest.FixtureRequ
     assert text == path.read_text(), f"{path.name} changed; if that is meant: pytest test_prompt.py --update-golden"
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("platform", PROCESSORS)
 def test_every_platform_has_a_prompt_that_fits(platform: str) -> None:
     for dtype in platforms.load(platform).dtypes:

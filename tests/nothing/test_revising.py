@@ -254,6 +254,7 @@ def test_answers_by_hand_and_their_replay(tmp_path: Path) -> None:
     assert "--seed 7 differs from the recording's, which is 0" in text
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -99,6 +99,7 @@ def test_a_batch_has_new_legal_points(name, space, seed, failing):
     assert len(set(asked)) == len(asked) == space.size
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resumed_search_requests_the_same_batches(name):
     tool = strategy.load(name)

@@ -98,6 +98,7 @@ def test_a_suite_may_have_digits_in_its_name(asked: list[Job]) -> None:
     assert asked[0].suite == "resnet50"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("held", "platform", "tuned"),
     [

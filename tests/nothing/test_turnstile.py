@@ -67,6 +67,7 @@ def test_who_is_inside_stays_without_waiting(tmp_path):
     leave.set()
 
 
+@pytest.mark.extended
 def test_a_session_that_ends_between_two_tests_of_the_clock_keeps_nobody_waiting(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = clock\n")
     hooks = "TURNSTILE, pytest_runtest_protocol, pytest_sessionfinish, pytest_sessionstart"

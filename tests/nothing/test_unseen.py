@@ -25,6 +25,7 @@ templates = tuple(offline.templates(operator.folder, operator.name))
 SHAPES = ((64, 64, 64), (1, 512, 512))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("platform", ["avx2", "avx512"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_matrix_read_once_gets_its_kernel_however_the_kernel_alone_ranks(

@@ -249,6 +249,7 @@ BAD = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", BAD)
 def test_a_file_of_no_use_is_said_and_the_job_goes_on(name: str, tmp_path: Path) -> None:
     known, expected = BAD[name]

@@ -253,6 +253,7 @@ def drops(way: socket.socket) -> None:
     way.shutdown(socket.SHUT_RDWR)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("serve", "said"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -37,3 +38,15 @@ def some(cases: Iterable[Any], basic: Callable[[Any], bool]) -> list[Any]:
         values = case if isinstance(case, tuple) else (case,)
         found.append(pytest.param(*values) if basic(case) else extended(*values))
     return found
+
+
+def sample(items: Iterable[pytest.Item]) -> None:
+    """Of a test marked `one_in(n)`, cases 0, n, 2n and so on stay in `make test`; the others become extended."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is not None and item.get_closest_marker("extended") is None:
+            function = item.nodeid.partition("[")[0]
+            if seen[function] % mark.args[0]:
+                item.add_marker(EXTENDED)
+            seen[function] += 1
