@@ -37,7 +37,7 @@ FOLDER = ROOT / "benchmarks" / "results"
 AGAIN = (
     "measure it again: python -m benchmarks.records NAME; or take the committed file: git checkout benchmarks/results"
 )
-SHOWN = 13  # last lines of a terminal that are kept
+SHOWN = 16  # last lines of a terminal that are kept
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -42,7 +42,7 @@ OVERVIEW, FIRST_SUITE = "overview", "Suite quick"
 README_PAGES = ("gemm-rvv", "gemm-spacemit-k1", "gemm-cortex-a53", "gemm-avx512")
 BLOCKS = ("README.md", "docs/tutorial.md")  # pages with marked blocks, where they have the marks
 BELOW, SMALL = 0.9, 4096  # of the baseline; multiply-adds up to which a shape counts as small
-WIDEST = 150  # characters of a terminal's line that are shown
+WIDEST = 155  # characters of a terminal's line that are shown
 FEWEST_BARS = 20  # of a GPU's plot
 NOTE_WIDTH = 90  # characters of a line below a plot
 
@@ -495,8 +495,8 @@ def section(one: Measured) -> Section:
 
 def shown(lines: Sequence[str]) -> Iterator[str]:
     """A terminal's lines; `...` stands for those that are wide."""
-    for wide, several in itertools.groupby(lines, lambda line: len(line) > WIDEST):
-        yield from ["..."] if wide else (line.rstrip() for line in several)
+    for wide, several in itertools.groupby(map(str.rstrip, lines), lambda line: len(line) > WIDEST):
+        yield from ["..."] if wide else several
 
 
 def page(name: str, found: Sequence[Measured]) -> tuple[str, dict[str, Plot]]:
