@@ -369,6 +369,7 @@ def test_the_doctor_compiles_and_runs():
     json.dumps(health.to_json())
 
 
+@pytest.mark.extended
 def test_beside_an_older_result(product, tmp_path):
     """Speeds nobody has and everybody has, so that the machine of the day does not matter."""
 

@@ -89,6 +89,7 @@ def model(monkeypatch: pytest.MonkeyPatch):
         yield serve
 
 
+@pytest.mark.extended
 def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(evaluator, "CALL_TIMEOUT_S", 1.0)
     asked = model(

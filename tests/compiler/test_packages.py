@@ -102,6 +102,7 @@ def _built(lists: str, folder: Path, *path: Path) -> None:
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("order", [("x86", "riscv"), ("riscv", "x86")])
 @pytest.mark.parametrize("processor", ["x86_64", "riscv64"])
+@pytest.mark.extended
 def test_the_prefix_of_the_architecture_is_found(
     prefixes: dict[str, Path], order: tuple[str, str], processor: str, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ FIGURES = ("demand_prefetch_l2", "walk_l2", "walk_vector_l2")
 
 
 @pytest.mark.parametrize("name", ["spacemit-k1", "cortex-a53"])
+@pytest.mark.extended
 def test_a_verdict_flips_when_the_alternative_is_switched_on(name):
     platform = platforms.load(name)
     model = board.load(platform.board, name)

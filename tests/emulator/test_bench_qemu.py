@@ -79,6 +79,7 @@ def test_the_same_again(product, found):
     assert again.rows[0].to_json() == found.rows[0].to_json()
 
 
+@pytest.mark.extended
 def test_one_row_is_compared_with_the_cheaper_of_openblas_functions(product):
     opened, target = products.reached(product)
     given = bench.BenchRequest(["f32"], ((1, 64, 96),), final=False)

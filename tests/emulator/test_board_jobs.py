@@ -75,6 +75,7 @@ def test_a_job_meets_its_board_once(board, tmp_path, monkeypatch):
     assert len(meetings) == 1
 
 
+@pytest.mark.extended
 def test_another_core_measures_nothing(board, product):
     board.is_a(vlen=512)
     for command in ("bench", "verify"):

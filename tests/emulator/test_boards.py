@@ -38,6 +38,7 @@ def test_the_declared_core_is_met(board, runner):
     assert (met.processor, core.label, core.caches["l2"]["shared_by"]) == (0, "Spacemit(R) X60", 4)
 
 
+@pytest.mark.extended
 def test_a_platform_for_many_lengths_takes_the_boards_own(board, runner):
     board.is_a(vlen=512)
     platform, _, _ = boards.meet(platforms.load("rvv"), runner)
@@ -65,6 +66,7 @@ def test_a_core_of_a_platform_that_counts_on_no_length_must_have_its_own(board, 
         boards.meet(dataclasses.replace(K1, vlens=(128,), verify_vlens=(128, 256), fixed_vlen=None), runner)
 
 
+@pytest.mark.extended
 def test_it_measures_on_the_processor_that_is_the_core(board, runner):
     other = boards_here.CPUINFO.replace("x60", "x100").replace("X60", "X100").replace("0x710", "0x5b7")
     board.is_a(cpuinfo=boards_here.CPUINFO + "\n" + other.replace("processor\t: 0", "processor\t: 1"))
@@ -88,6 +90,7 @@ def test_a_crash_is_the_kernels(board, runner, tmp_path):
     assert reply.outcome.kind is Kind.CRASH
 
 
+@pytest.mark.extended
 def test_a_slow_board_has_its_time(board, runner, tmp_path):
     program = kernels.program(SLOW.replace("300000000", "2000000000"), tmp_path, arch="riscv64")
     call = Check(kernels.axpy_call())
@@ -165,6 +168,7 @@ def test_nobody_there(board, runner):
         boards.meet(K1, runner)
 
 
+@pytest.mark.extended
 def test_patience_grows_with_slowness(board, runner):
     _, _, core = boards.meet(K1, runner)
     assert boards.patience(dataclasses.replace(core, clock_mhz=500.0)) == pytest.approx(4)

@@ -69,11 +69,13 @@ def begun_with(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.extended
 def test_it_began_with_the_known_winners(uninterrupted: Path) -> None:
     (said,) = begun_with(uninterrupted)
     assert said.startswith("f32: the search starts with 8 configurations of the winners of rvv of ")
 
 
+@pytest.mark.extended
 def test_the_journal_gives_the_same_trees(uninterrupted: Path, on_rvv: tuple[str, ...]) -> None:
     packaged, again = products.trees_again(uninterrupted, (Path(on_rvv[-1]),))
     assert again == packaged

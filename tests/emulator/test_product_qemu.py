@@ -143,6 +143,7 @@ def test_every_thread_computes_as_its_caller_does(built: tuple[str, Path, Path],
 
 
 @pytest.mark.parametrize("platform", [extended("rvv"), "neon"])
+@pytest.mark.extended
 def test_calls_fit_into_the_least_stack_of_a_thread(platform: str, tmp_path: Path) -> None:
     arch = ARCH[platform]
     if arch == host_arch():

@@ -15,6 +15,7 @@ FOLDER = ROOT / "benchmarks" / "board_model"
 
 
 @pytest.mark.parametrize(("platform", "model"), [("spacemit-k1", "spacemit-x60"), ("cortex-a53", "cortex-a53")])
+@pytest.mark.extended
 def test_the_order_of_the_published_points_holds_in_every_scenario(platform, model):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, FOLDER / "points.py", platform, "--size", "128"]

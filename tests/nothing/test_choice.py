@@ -220,6 +220,7 @@ def test_choosing_what_is_barred_counts_as_choosing_the_untried() -> None:
 
 
 @pytest.mark.parametrize(("over", "wanted"), [(0.8, "unasked"), (1.5, "always")])
+@pytest.mark.extended
 def test_the_direct_variant_is_unasked_where_it_is_hardly_worse(over: float, wanted: str) -> None:
     subject, told = small_world(over)
     found = choice.winners(subject, {0: told})

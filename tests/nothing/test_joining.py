@@ -75,6 +75,7 @@ def tried(folder: Path) -> list[tuple[str, str, str, float | None]]:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.extended
 def test_a_template_that_comes_late_gets_its_first_trials_at_once(tmp_path: Path, jobs: int) -> None:
     author = Author()
     run(tmp_path, jobs, author)

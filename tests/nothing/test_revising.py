@@ -181,6 +181,7 @@ def test_the_search_waits_for_a_slow_model_and_does_not_pay_for_it(model: Model,
     assert history.spent(GROUP) < 5.0
 
 
+@pytest.mark.extended
 def test_ctrl_c_does_not_wait_for_the_model(model: Model, tmp_path: Path) -> None:
     pressed = threading.Event()
     model.before = lambda number: pressed.wait(60 * (number == 2))
