@@ -101,9 +101,8 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     sources = reading.read(job)
     plan = forecast.forecast(job, operator, target, _passes(job, operator), sources[0])
     if plan is not None:
-        stop.grid_s = (
-            plan.seconds["library"] / 2 + plan.seconds["verification"]
-        )  # without the parts that improve the dispatch
+        # without the parts that improve the dispatch
+        stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]
     events = _run(job, operator, target, stop, plan, sources)
     yield from (events if plan is None else reckoning.watched(events, plan))
 

@@ -42,9 +42,8 @@ class Budgets:
     every_layout_flops: float  # of a problem tuned in every layout; large problems hide the cost of packing
     all_problems_flops: float = math.inf  # of all problems of a search, in one layout
     finalists_flops: float = 0.0  # of all problems for finalists; 0: none
-    flops_per_s: float = (
-        0.0  # assumed speed under a model of one of several finalists side by side; 0: a clock measures
-    )
+    # assumed speed under a model of one of several finalists side by side; 0: a clock measures
+    flops_per_s: float = 0.0
     compared_flops: float = math.inf  # of one problem of the final comparison; `tensorop bench` has no limit
     probe_flops: float = 0.0  # of a shape on which some variants are measured for the dispatch
     random_probe_flops: float = 0.0  # of a random shape, on which all variants are measured

@@ -31,9 +31,8 @@ class DeviceOperand:
 class DeviceInterface:
     """The terms of an operator's calls on a GPU, for choice, library, kit and results."""
 
-    call: tuple[
-        str, ...
-    ]  # numbers of a call: the operator's dimensions and attributes, then those that are 1 if none is given
+    # numbers of a call: the operator's dimensions and attributes, then those that are 1 if none is given
+    call: tuple[str, ...]
     operands: Mapping[str, DeviceOperand]  # in the order of the function's arguments, the result last
     types: tuple[str, ...]  # dtypes in the order of their numbers in C
     launch: tuple[str, ...] = ()  # tunables and facts that the library's C reads of each kernel

@@ -58,9 +58,8 @@ class KernelTemplate:
     constraints: tuple[Constraint, ...] = ()
     # Tunables whose effect only whole problems show: a kernel for each value in `seed_configurations` is tried there.
     unseen: tuple[str, ...] = ()
-    seed_configurations: tuple[
-        Point, ...
-    ] = ()  # points, or parts of points, to try first; they are not part of the digest
+    # points, or parts of points, to try first; they are not part of the digest
+    seed_configurations: tuple[Point, ...] = ()
     prior: Prior | None = None  # the start of searches without earlier results
     files: tuple[tuple[str, str], ...] = ()  # C of a trusted author: (path, text); kernels include the first one
     parent: str = ""  # digest of the template from which it was derived; not part of its own digest
@@ -118,9 +117,8 @@ class Variant:
 
     kernel: Kernel
     blocking: Point = Point(())  # empty: the defaults
-    specialisations: tuple[
-        int, ...
-    ] = ()  # VLENs (bits) for which its kernel is also specialised; not part of its identity
+    # VLENs (bits) for which its kernel is also specialised; not part of its identity
+    specialisations: tuple[int, ...] = ()
 
     @cached_property
     def id(self) -> str:

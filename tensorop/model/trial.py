@@ -91,13 +91,11 @@ class Rung:
     """A halt in the race of trials: here a trial is dropped from classes of problems, or goes on to further ones."""
 
     problems: int  # number of problems measured before the halt
-    bars: tuple[
-        tuple[int, float], ...
-    ] = ()  # (VLEN in bits, cost): it goes on in all classes if it reaches one of them
+    # (VLEN in bits, cost): it goes on in all classes if it reaches one of them
+    bars: tuple[tuple[int, float], ...] = ()
     beyond: tuple[tuple[str, float], ...] = ()  # (class, expected cost of all its problems / cost of those measured)
-    of_class: tuple[
-        tuple[str, int, float], ...
-    ] = ()  # (class, VLEN, cost): it goes on in the class if it reaches one of them; (): it goes on in all
+    # (class, VLEN, cost): it goes on in the class if it reaches one of them; (): it goes on in all
+    of_class: tuple[tuple[str, int, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,8 @@ class StartPoint:
 class WarmStart:
     """The starting points of one dtype's search."""
 
-    sure: tuple[
-        StartPoint, ...
-    ] = ()  # always tried, even beyond the time budget; their kernels go on to whole problems
+    # always tried, even beyond the time budget; their kernels go on to whole problems
+    sure: tuple[StartPoint, ...] = ()
     hints: tuple[StartPoint, ...] = ()  # other configurations, tried after the prior's points
     # for a library without a search:
     choice: DtypeRecord | None = None  # an earlier library's variants and trees

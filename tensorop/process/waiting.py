@@ -42,9 +42,8 @@ def within(seconds: float, call: Callable[[], T], *, heeding: bool = True) -> T:
             ended.put((None, error))
 
     until = time.monotonic() + seconds
-    threading.Thread(
-        target=run, name="waited-for", daemon=True
-    ).start()  # a daemon: the exit of the process does not wait for it
+    # a daemon: the exit of the process does not wait for it
+    threading.Thread(target=run, name="waited-for", daemon=True).start()
     while True:
         if heeding:
             heed()

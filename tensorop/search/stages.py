@@ -79,9 +79,8 @@ def blocking(task: Task) -> Plan:
         arms.append(Arm(kernel, space, first, least))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
-    if (
-        budget.trials is not None and task.direct is not None
-    ):  # each stage gets at least one trial, but the sum stays within the budget
+    # each stage gets at least one trial, but the sum stays within the budget
+    if budget.trials is not None and task.direct is not None:
         others = [task.budget(name) for name in task.sharing if name not in own]
         rest = (task.budget(*task.sharing).trials or 1) - sum(other.trials or 0 for other in others)
         budget = replace(budget, trials=max(1, min(budget.trials, rest)))

@@ -184,9 +184,8 @@ class Task(JobContext):
             shapes = tuple(s for s in shapes if problems.work(operator, self.dtype, s) > always) or shapes
         found = problems.for_search(operator, self.dtype, shapes, budgets)
         on_a_clock = operator.clock_probes if suite and budgets.clock_probes else ()
-        beyond_caches = (
-            problems.of(operator, self.dtype, shape) for shape in on_a_clock
-        )  # large ones take long: one layout
+        # large ones take long: one layout
+        beyond_caches = (problems.of(operator, self.dtype, shape) for shape in on_a_clock)
         return (*found, *(problem for problem in beyond_caches if problem not in found))
 
     @cached_property

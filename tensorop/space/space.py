@@ -214,9 +214,8 @@ def _walked(space: Space, expressions: Sequence[Expression]) -> _Walk:
     """A depth-first walk over the dimensions. A constraint is checked once all its tunables are bound."""
     dimensions = space.dimensions
     depth_of = {name: depth for depth, (name, _) in enumerate(dimensions, 1)}
-    due: list[list[int]] = [
-        [] for _ in range(len(dimensions) + 1)
-    ]  # constraints by depth; at depth 0 those over facts alone
+    # constraints by depth; at depth 0 those over facts alone
+    due: list[list[int]] = [[] for _ in range(len(dimensions) + 1)]
     for number, expression in enumerate(expressions):
         due[max((depth_of[name] for name in expression.names if name in depth_of), default=0)].append(number)
     below = [prod(len(values) for _, values in dimensions[depth:]) for depth in range(len(due))]

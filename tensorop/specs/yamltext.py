@@ -66,9 +66,8 @@ class _Reader:
         self._events: Iterator[Any] = yaml.parse(text, Loader=_Loader)
         self._origin = origin
         self._aliases = aliases
-        self._anchors: dict[
-            str, tuple[Any, int] | None
-        ] = {}  # name -> (value, number of nodes); None while its value is being read
+        # name -> (value, number of nodes); None while its value is being read
+        self._anchors: dict[str, tuple[Any, int] | None] = {}
         self._nodes = 0  # nodes so far, with aliases expanded
         self._depth = 0
 

@@ -76,9 +76,8 @@ class Evaluator:
     run: StageRun
     work: Path  # folder for candidates' files
     texts: Texts = field(default_factory=Texts)  # C of the job's kernels
-    built: dict[str, tuple[Artifact, KernelText]] = field(
-        default_factory=dict
-    )  # by the id of the variant without run-time parameters
+    # by the id of the variant without run-time parameters
+    built: dict[str, tuple[Artifact, KernelText]] = field(default_factory=dict)
     inputs: dict[str, Call] = field(default_factory=dict)  # problem -> measured call, without workspace
     call_timeout_s: float = field(default_factory=lambda: CALL_TIMEOUT_S)  # time limit of one verified call
     verified: set[Path] = field(default_factory=set)  # programs of micro-kernels alone whose tiles passed

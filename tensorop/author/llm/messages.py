@@ -41,9 +41,8 @@ class Request:
     max_tokens: int = 8192
     seed: int = 0  # the job's seed plus the number of the template
     trials: int = 0  # of the search that were done when it was asked
-    dtype: str = (
-        ""  # of that search; empty: it was asked before the search, or by an earlier version of the first dtype
-    )
+    # of that search; empty: it was asked before the search, or by an earlier version of the first dtype
+    dtype: str = ""
 
     @property
     def place(self) -> ReplyPlace:
