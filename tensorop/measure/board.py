@@ -18,17 +18,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from tensorop.errors import JobError, MissingTool
-from tensorop.measure.board_config import write_config
+from tensorop.measure import board_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.process import children
 from tensorop.provision.process import output_of
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import alternative_values, scenario_values
-
-__all__ = ["BoardRun", "RegionCounts", "parse", "plugin", "prepare", "write_config"]
 
 CC = "cc"  # this machine's compiler
 
@@ -36,7 +36,6 @@ LANES = (1, 4, 8, 16, 24, 32)
 MAX_UNKNOWN_SHARE = 0.01
 _BUILD_S = 600.0
 _BUILDING = threading.Lock()  # threads that need the same plug-in build it once
-N = TypeVar("N", int, float)
 _FLAGS = ("-O3", "-std=gnu11", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
 
 
@@ -81,6 +80,9 @@ class RegionCounts:
         return min(self.cycles), max(self.cycles)
 
 
+_REGION = TypeAdapter(RegionCounts)
+
+
 @dataclass(frozen=True)
 class BoardRun:
     """Files of one QEMU run: the plug-in, its configuration, and its output."""
@@ -118,7 +120,7 @@ def prepare(
     beside = alternative_values(model) if alternatives else {}
     values = (*values, *beside.values())
     config = folder / "board.config"
-    write_config(model, vlen, config, values, cold=cold, profile=profile)
+    config.write_text(board_config.text(model, vlen, values, cold=cold, profile=profile), encoding="utf-8")
     return BoardRun(plugin(len(values)), config, folder / "board.jsonl", model.name, tuple(beside))
 
 
@@ -195,45 +197,21 @@ def parse(path: Path, alternatives: Sequence[str] = ()) -> tuple[RegionCounts, .
         return tuple(_region(json.loads(line), alternatives) for line in text.splitlines())
     except OSError as error:
         raise JobError(f"the board model wrote no report: {path}: {error.strerror}") from None
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JobError(f"the board model's report {path} cannot be read: {error}") from None
 
 
-def _region(data: dict[str, object], alternatives: Sequence[str]) -> RegionCounts:
-    instructions = _mapping(data["instructions"], int)
-    vector = sum(n for name, n in instructions.items() if name.startswith("vector_") and name != "vector_config")
-    unknown = instructions.get("vector_unknown", 0)
-    share = unknown / vector if vector else 0.0
-    cycles, words = data["cycles"], data["unknown"]
-    assert isinstance(cycles, list)
-    assert isinstance(words, list)
+def _region(data: dict[str, Any], alternatives: Sequence[str]) -> RegionCounts:
+    counts, cycles = data["instructions"], data["cycles"]
+    vector = sum(n for name, n in counts.items() if name.startswith("vector_") and name != "vector_config")
+    share = counts.get("vector_unknown", 0) / vector if vector else 0.0
     own = len(cycles) - len(alternatives)
-    return RegionCounts(
-        instructions=instructions,
-        lmul=_mapping(data["lmul"], int),
-        lines=int(str(data["lines"])),
-        misses=_mapping(data["misses"], int),
-        demand=_mapping(data["demand"], int),
-        prefetched=_mapping(data["prefetched"], int),
-        tlb_misses=_mapping(data["tlb_misses"], int),
-        software_prefetches=int(str(data["software_prefetches"])),
-        cycles=tuple(float(x) for x in cycles[:own]),
-        stalls=_mapping(data["stalls"], float),
-        unknown_share=share,
-        unknown=tuple(str(w) for w in words),
-        refused=share > MAX_UNKNOWN_SHARE,
-        ended=bool(data["ended"]),
-        alternatives=dict(zip(alternatives, map(float, cycles[own:]), strict=True)),
-        profile=tuple(_executed(one) for one in data.get("profile", ())),  # type: ignore[attr-defined]
-    )
-
-
-def _executed(data: Sequence[object]) -> Executed:
-    address, runs, stalls = data
-    return Executed(int(str(address)), int(str(runs)), _mapping(stalls, float))
-
-
-def _mapping(data: object, kind: type[N]) -> dict[str, N]:
-    if not isinstance(data, dict):
-        raise ValueError("expected an object")
-    return {str(key): kind(value) for key, value in data.items()}
+    found = {
+        **data,
+        "cycles": cycles[:own],
+        "unknown_share": share,
+        "refused": share > MAX_UNKNOWN_SHARE,
+        "alternatives": dict(zip(alternatives, cycles[own:], strict=True)),
+        "profile": [Executed(*one) for one in data.get("profile", ())],
+    }
+    return _REGION.validate_python(found)

@@ -5,25 +5,12 @@ Lines `key numbers...`; native/plugin/config.c reads them and knows no core's nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from tensorop.errors import JobError
 from tensorop.specs.board import CLASSES, CONTIGUOUS, EEWS, LMULS, BoardModel, Constant, Cycles, Prefetcher
 from tensorop.specs.board_alternative import SWITCHES
-
-
-def write_config(
-    model: BoardModel,
-    vlen: int,
-    path: Path,
-    scenarios: Sequence[Mapping[str, float]] = ({},),
-    *,
-    cold: bool = False,
-    profile: bool = False,
-) -> None:
-    """Writes the plug-in's configuration; parameters as for `text`."""
-    path.write_text(text(model, vlen, scenarios, cold=cold, profile=profile), encoding="utf-8")
 
 
 def text(
@@ -39,51 +26,45 @@ def text(
     cold: regions begin with empty caches; profile: stalls are reported by instruction too
     """
     values = _Values(model, tuple(scenarios))
-    dlen = model.dlen(vlen)
-    core, memory = model.core, model.memory
-    units = list(model.units)
+    memory, units = model.memory, list(model.units)
+    dram_writes = "memory.dram_write_interval" if memory.dram_write_interval else "memory.dram_interval"
     lines = [
         f"scenarios {len(values.scenarios)}",
         f"pipeline {model.pipeline}",
         f"vlen {vlen}",
-        f"dlen {dlen}",
+        f"dlen {model.dlen(vlen)}",
         f"vl_dependent {int(model.vector.vl_dependent)}",
         f"cold {int(cold)}",
         *(["profile 1"] if profile else []),
         f"units {len(units)}",
-        values.line("mispredict", core.mispredict, "core.mispredict"),
-        values.line("taken", core.taken_branch, "core.taken_branch"),
-        values.line("write_after_read", core.write_after_read, "core.write_after_read"),
-        values.line("chained", core.chained, "core.chained", lambda x: float(x >= 0.5)),
-        values.line("shared_bias", core.shared_ports, "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
+        *values.line("mispredict", "core.mispredict"),
+        *values.line("taken", "core.taken_branch"),
+        *values.line("write_after_read", "core.write_after_read"),
+        *values.line("chained", "core.chained", lambda x: float(x >= 0.5)),
+        *values.line("shared_bias", "core.shared_ports", lambda x: 0.0 if x >= 0.5 else -1e30),
         *_stops(values, model),
-        f"late_store_data {int(core.late_store_data is not None and core.late_store_data.value >= 0.5)}",
-        *(
-            [values.line("fma_blocks_load", core.fma_blocks_load, "core.fma_blocks_load")]
-            if core.fma_blocks_load
-            else []
-        ),
+        f"late_store_data {int(model.core.late_store_data is not None and model.core.late_store_data.value >= 0.5)}",
+        *values.line("fma_blocks_load", "core.fma_blocks_load"),
         *(f"whole {units.index(name)}" for name in model.whole),
-        f"vector_queue {core.vector_queue}",
-        f"window {core.window}",
+        f"vector_queue {model.core.vector_queue}",
+        f"window {model.core.window}",
         f"line_shift {memory.l1.line.bit_length() - 1}",
         f"icache {memory.l1i.sets} {memory.l1i.ways}",
-        f"boundary {core.boundary}",
-        *([values.line("split", core.split, "core.split")] if core.split else []),
+        f"boundary {model.core.boundary}",
+        *values.line("split", "core.split"),
         f"cache 1 {memory.l1.sets} {memory.l1.ways}",
         f"cache 2 {memory.l2.sets} {model.l2_ways()}",
-        *(
-            values.line(f"tlb {level} {tlb.entries // tlb.ways} {tlb.ways}", tlb.miss, f"memory.{name}.miss")
-            for level, name, tlb in ((1, "tlb", memory.tlb), (2, "tlb2", memory.tlb2))
-        ),
-        values.line("latency 1", memory.l2_latency, "memory.l2_latency"),
-        values.line("latency 2", memory.dram_latency, "memory.dram_latency"),
-        values.line("interval 1", memory.l2_interval, "memory.l2_interval"),
-        values.line("interval 2", memory.dram_interval, "memory.dram_interval"),
-        *_write_lines(values, model),
-        values.line("misses", memory.misses, "memory.misses", round),
-        values.line("store_buffer", memory.store_buffer, "memory.store_buffer", round),
-        values.line("drain", memory.drain, "memory.drain"),
+        *values.line(f"tlb 1 {memory.tlb.sets} {memory.tlb.ways}", "memory.tlb.miss"),
+        *values.line(f"tlb 2 {memory.tlb2.sets} {memory.tlb2.ways}", "memory.tlb2.miss"),
+        *values.line("latency 1", "memory.l2_latency"),
+        *values.line("latency 2", "memory.dram_latency"),
+        *values.line("interval 1", "memory.l2_interval"),
+        *values.line("interval 2", "memory.dram_interval"),
+        *values.line("write_interval 1", "memory.l2_write_interval"),
+        *values.line("write_interval 2", dram_writes),
+        *values.line("misses", "memory.misses", round),
+        *values.line("store_buffer", "memory.store_buffer", round),
+        *values.line("drain", "memory.drain"),
         f"write_streaming {memory.write_streaming}",
     ]
     for name in CLASSES:
@@ -92,34 +73,23 @@ def text(
     return "\n".join(lines) + "\n"
 
 
-def _write_lines(values: _Values, model: BoardModel) -> list[str]:
-    """Cycles between two lines written to the next level; for DRAM by default those of reading."""
-    inner, outer = model.memory.l2_write_interval, model.memory.dram_write_interval
-    lines = [values.line("write_interval 1", inner, "memory.l2_write_interval")] if inner else []
-    if outer is None:
-        return [*lines, values.line("write_interval 2", model.memory.dram_interval, "memory.dram_interval")]
-    return [*lines, values.line("write_interval 2", outer, "memory.dram_write_interval")]
-
-
 class _Values:
     """The model's constants in each scenario."""
 
     def __init__(self, model: BoardModel, scenarios: tuple[Mapping[str, float], ...]) -> None:
-        self.scenarios = scenarios or ({},)
+        self.model, self.scenarios = model, scenarios or ({},)
         known = {*model.assumed(), *SWITCHES}
-        for scenario in self.scenarios:
-            for key in scenario:
-                if key not in known:
-                    raise JobError(f"board model {model.name} has no assumed constant '{key}'")
+        for key in (key for scenario in self.scenarios for key in scenario):
+            if key not in known:
+                raise JobError(f"board model {model.name} has no assumed constant '{key}'")
 
     def of(self, constant: Constant, key: str) -> list[float]:
         return [scenario.get(key, constant.value) for scenario in self.scenarios]
 
-    def line(self, head: str, constant: Constant, key: str, change: object = None) -> str:
-        numbers = self.of(constant, key)
-        if callable(change):
-            numbers = [change(x) for x in numbers]
-        return f"{head} {_numbers(numbers)}"
+    def line(self, head: str, key: str, change: Callable[[float], float] = float) -> list[str]:
+        """The line of the constant at a dotted key of the model; none if the model lacks it."""
+        constant: Constant | None = attrgetter(key)(self.model)
+        return [] if constant is None else [f"{head} {_numbers([change(x) for x in self.of(constant, key)])}"]
 
 
 def _stops(values: _Values, model: BoardModel) -> list[str]:

@@ -143,9 +143,13 @@ class Tlb(Record):
 
     @model_validator(mode="after")
     def _check(self) -> Tlb:
-        sets = self.entries // self.ways
-        rule(sets * self.ways == self.entries and not sets & (sets - 1), "entries = ways x sets, sets a power of two")
+        whole = self.sets * self.ways == self.entries
+        rule(whole and not self.sets & (self.sets - 1), "entries = ways x sets, sets a power of two")
         return self
+
+    @property
+    def sets(self) -> int:
+        return self.entries // self.ways
 
 
 class Prefetcher(Record):

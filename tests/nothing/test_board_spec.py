@@ -136,20 +136,19 @@ def test_two_level_designs_are_orthogonal(factors):
             assert sum((2 * row[a] - 1) * (2 * row[b] - 1) for row in rows) == 0
 
 
-def lines(path):
+def lines(text):
     out = {}
-    for line in path.read_text().splitlines():
+    for line in text.splitlines():
         key, *rest = line.split()
         words = rest[:4] if key == "price" else rest[:1] if key in ("cache", "latency", "unit", "tlb") else []
         out[(key, *words)] = rest[len(words) :]
     return out
 
 
-def test_the_configuration_says_what_the_platform_file_says(tmp_path):
+def test_the_configuration_says_what_the_platform_file_says():
     model = board.load(section("rvv"), "rvv")
     for vlen, cycles in ((128, 1), (256, 1), (512, 2), (1024, 4)):
-        measure.write_config(model, vlen, tmp_path / "config")
-        config = lines(tmp_path / "config")
+        config = lines(board_config.text(model, vlen))
         assert config[("vlen",)] == [str(vlen)]
         # m1 and m4 of vfma at e32: DLEN bits a cycle
         assert config[("price", "vfma", "3", "2", "occupancy")] == [str(cycles)]
@@ -159,15 +158,14 @@ def test_the_configuration_says_what_the_platform_file_says(tmp_path):
     assert config[("price", "load", "*", "*", "occupancy")] == ["0.5"]
 
 
-def test_assumed_ranges_reach_every_class_that_is_like_another(tmp_path):
+def test_assumed_ranges_reach_every_class_that_is_like_another():
     key = "costs.vfma.latency"
     model = board.load(section("rvv"), "rvv")
-    measure.write_config(model, 256, tmp_path / "config", ({}, {key: 4.0}, {key: 6.0}))
-    config = lines(tmp_path / "config")
+    config = lines(board_config.text(model, 256, ({}, {key: 4.0}, {key: 6.0})))
     for name in ("vfma", "vfma_scalar", "vfadd", "vfwma"):
         assert config[("price", name, "*", "*", "latency")] == ["5", "4", "6"]
     with pytest.raises(JobError, match=r"no assumed constant 'costs\.alu\.latency'"):
-        measure.write_config(model, 256, tmp_path / "config", ({"costs.alu.latency": 3.0},))
+        board_config.text(model, 256, ({"costs.alu.latency": 3.0},))
 
 
 def test_a_report_that_is_no_report_is_an_error(tmp_path):
