@@ -22,7 +22,7 @@ from tensorop.package import arguments, binding, loadable, manifest, plugin_reco
 from tensorop.package.binding import Binding
 from tensorop.package.card import Card, read_card
 from tensorop.package.product import MANIFEST
-from tensorop.provision import objdump
+from tensorop.provision import llvm
 from tensorop.specs import catalog, files, jsontext, operators
 from tensorop.specs.printable import printable
 from tensorop.toolchain import needs
@@ -151,7 +151,7 @@ def load(path: str | Path, plugins: str | Path | Sequence[str | Path] = ()) -> L
         bindings = {name: binding.of(known[name], _device(card)) for name, (card, _) in cards.items()}
     for name, (card, file) in cards.items():
         if _UNVERIFIED in doubts[file] and not _read(file, known[name], _device(card)):
-            doubts[file].append(f"was not read either: {objdump.NAME} is absent ({objdump.HINT})")
+            doubts[file].append(f"was not read either: {llvm.OBJDUMP.name} is absent ({llvm.OBJDUMP.hint})")
         for doubt in doubts[file]:
             message = f"{file} {doubt}; its code runs in this process, confined by nothing"
             warnings.warn(printable(message), stacklevel=2)
@@ -208,7 +208,7 @@ def _doubts(card: Card, library: Path) -> Iterator[str]:
 def _read(library: Path, operator: Operator, device: bool) -> bool:
     """Whether the library could be disassembled here. Raises JobError if its code must not be in a product."""
     try:
-        objdump.objdump(offline=True)
+        llvm.OBJDUMP.program(offline=True)
     except MissingTool:
         return False
     loadable.require(library, operator, needs.DEVICE.calls if device else (), whole=False)

@@ -37,7 +37,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Kind, Limit, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
-from tensorop.provision import mca
+from tensorop.provision import llvm
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Remarks, Revise
 from tensorop.store.journal import START_OVER, Journal
@@ -124,7 +124,7 @@ class JobAuthor:
         if target.deterministic or target.simulated or not target.llvm_cpu or self.job.author == "replay":
             return ""
         try:
-            mca.mca(offline=self.job.offline or None)
+            llvm.MCA.program(offline=self.job.offline or None)
         except JobError as error:  # also of a cache that cannot be written
             return f"questions to the model have no static analysis of its loop: {error.message}"
         return ""

@@ -10,7 +10,7 @@ from typing import Any
 from tensorop.errors import SpecError
 from tensorop.model.architecture import Architecture
 from tensorop.model.hot_loop import LoopAnalysis
-from tensorop.provision import mca
+from tensorop.provision import llvm
 from tensorop.runners import process
 from tensorop.specs import jsontext
 from tensorop.toolchain.disassembly import Instruction
@@ -48,12 +48,12 @@ def analysed(loop: Sequence[Instruction], arch: Architecture, cpu: str) -> tuple
     except _Unable as reason:
         return str(reason)
     except (SpecError, ValueError, LookupError, TypeError) as error:  # another version may write other JSON
-        return f"the output of {mca.NAME} cannot be read: {error!s:.200}"
+        return f"the output of {llvm.MCA.name} cannot be read: {error!s:.200}"
 
 
 def _analysed(loop: Sequence[Instruction], arch: Architecture, cpu: str) -> tuple[LoopAnalysis, list[Ports]]:
-    if (program := mca.found()) is None:
-        raise _Unable(f"{mca.NAME} {mca.LEAST} or newer is not installed")
+    if (program := llvm.MCA.found()) is None:
+        raise _Unable(f"{llvm.MCA.name} {llvm.MCA.least} or newer is not installed")
     if cpu == HOST:
         host = _HOST_CPU.search(_run([str(program), "--version"]))
         cpu = host[1] if host else ""
@@ -90,7 +90,7 @@ def _run(argv: Sequence[str], text: str = "") -> str:
         raise _Unable("LLVM does not know this core")
     if ended.status != 0 or ended.timed_out:
         first = next(iter(ended.stderr.strip().splitlines()), "it did not end")
-        raise _Unable(f"{mca.NAME} cannot analyse it: {first[:200]}")
+        raise _Unable(f"{llvm.MCA.name} cannot analyse it: {first[:200]}")
     return ended.stdout.decode("utf-8", "replace")
 
 

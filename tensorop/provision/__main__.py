@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from tensorop import errors
 from tensorop.model.architecture import host_arch
-from tensorop.provision import baseline, libc, mca, nvcc, objdump, prewarm, qemu
+from tensorop.provision import baseline, libc, llvm, nvcc, prewarm, qemu
 
 
 def main(arguments: list[str]) -> None:
@@ -25,11 +25,11 @@ def main(arguments: list[str]) -> None:
     what, arch = arguments[0], (arguments[1:] or [host_arch()])[0]
     pieces: dict[str, Callable[[], object]] = {
         "all": lambda: prewarm.bring(arch),
-        "objdump": objdump.objdump,
+        "objdump": llvm.OBJDUMP.program,
         "qemu": lambda: qemu.qemu(arch),
         "sysroot": lambda: qemu.sysroot(arch),
         "emulator": lambda: sys.stdout.write(";".join(qemu.emulator(arch)) + "\n"),
-        "mca": mca.mca,
+        "mca": llvm.MCA.program,
         "nvcc": nvcc.nvcc,
         "libc": lambda: libc.warm(arch),
     }

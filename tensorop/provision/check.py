@@ -7,7 +7,7 @@ import importlib.metadata
 import platform
 import shutil
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, architecture, host_arch
-from tensorop.provision import baseline, cache, debian, libc, mca, objdump, process, qemu, zig
+from tensorop.provision import baseline, cache, debian, libc, llvm, process, qemu, zig
 from tensorop.specs import native
 
 Status = Literal["ok", "missing", "old"]
@@ -44,7 +44,13 @@ def pieces(arches: Iterable[str] = (), *, features: Mapping[str, Iterable[str]] 
     Raises UsageError for an unknown architecture.
     """
     wanted = tuple(architecture(a).name for a in arches) or tuple(ARCHITECTURES)
-    found = [_python(), *python_packages(), _zig(), _host_cc(), _objdump()]
+    found = [
+        _python(),
+        *python_packages(),
+        _found("zig", "compiles kernels for every target", zig.HINT, lambda: (zig.zig_version(), zig.zig())),
+        _found("C compiler", "builds QEMU's plug-in and native programs", zig.CC_HINT, _host_cc),
+        _llvm(llvm.OBJDUMP, "reads the machine code of kernels before it runs"),
+    ]
     for arch in wanted:
         found += [*_emulation(arch), _libc(arch), _baseline("openblas", arch, "the baseline")]
     for name, flags in (features or {}).items():
@@ -85,51 +91,39 @@ def python_packages() -> list[Piece]:
     return found
 
 
-def _zig() -> Piece:
-    purpose = "compiles kernels for every target"
-    command = "pip install ziglang==0.17.0"
+def _found(name: str, purpose: str, command: str, look: Callable[[], tuple[str, Path]]) -> Piece:
+    """look: gives version and path; raises MissingTool"""
     try:
-        return Piece("zig", purpose, "ok", zig.zig_version(), str(zig.zig()), command)
+        version, path = look()
     except errors.MissingTool:
-        return Piece("zig", purpose, "missing", command=command)
+        return Piece(name, purpose, "missing", command=command)
+    return Piece(name, purpose, "ok", version, str(path), command)
 
 
-def _host_cc() -> Piece:
-    purpose, command = "builds QEMU's plug-in and native programs", "apt-get install gcc libc6-dev"
-    try:
-        path = str(zig.host_cc())
-        version = process.run([path, "-dumpfullversion", "-dumpversion"], doing="asking the compiler", hint="").strip()
-    except errors.MissingTool:
-        return Piece("C compiler", purpose, "missing", command=command)
-    return Piece("C compiler", purpose, "ok", version, path, command)
+def _host_cc() -> tuple[str, Path]:
+    path = zig.host_cc()
+    argv = [str(path), "-dumpfullversion", "-dumpversion"]
+    return process.run(argv, doing="asking the compiler", hint="").strip(), path
 
 
-def _objdump() -> Piece:
-    purpose = "reads the machine code of kernels before it runs"
-    candidates = [p for p in (objdump.system(), objdump.cached()) if p is not None and p.exists()]
-    if not candidates:
-        return Piece(objdump.NAME, purpose, "missing", command=objdump.HINT)
-    found = candidates[0]
-    status: Status = "ok" if objdump.version(found) >= objdump.LEAST else "old"
-    return Piece(objdump.NAME, purpose, status, f"{objdump.version(found)}", str(found), objdump.HINT)
+def _llvm(tool: llvm.LlvmTool, purpose: str, optional: bool = False) -> Piece:
+    if (found := tool.found()) is None:
+        return Piece(tool.name, purpose, "missing", command=tool.hint, optional=optional)
+    return Piece(tool.name, purpose, "ok", f"{llvm.version(found)}", str(found), tool.hint, optional)
 
 
 def _emulation(arch: str) -> list[Piece]:
     if arch == host_arch():
         return []
-    name, purpose = f"qemu-{arch}", f"runs {arch} programs and counts what they do, by plug-ins"
-    candidates = [p for p in (qemu.system(arch), qemu.cached(arch)) if p is not None and p.exists()]
-    able = next((p for p in candidates if qemu.has_plugins(p)), None)
-    if able is not None:
-        emulator = Piece(name, purpose, "ok", qemu.qemu_version(able), str(able), qemu.HINT)
-    elif candidates:
-        emulator = Piece(name, f"{purpose} (this one takes none)", "old", path=str(candidates[0]), command=qemu.HINT)
-    else:
-        emulator = Piece(name, purpose, "missing", command=qemu.HINT)
-    return [
-        emulator,
-        _cached(f"sysroot {arch}", f"glibc for {arch} programs under QEMU", qemu.sysroot_entry(arch), "libc6"),
-    ]
+    name, purpose, hint = f"qemu-{arch}", f"runs {arch} programs and counts what they do, by plug-ins", qemu.TOOLS.hint
+    there = [path for path in (qemu.system(arch), qemu.cached(arch)) if path is not None and path.exists()]
+    emulator = Piece(name, purpose, "missing", command=hint)
+    if there:
+        emulator = Piece(name, f"{purpose} (this one takes none)", "old", path=str(there[0]), command=hint)
+    if able := next(filter(qemu.has_plugins, there), None):
+        emulator = Piece(name, purpose, "ok", qemu.qemu_version(able), str(able), hint)
+    sysroot = f"glibc for {arch} programs under QEMU"
+    return [emulator, _cached(f"sysroot {arch}", sysroot, qemu.sysroot_entry(arch), "libc6")]
 
 
 def _cached(
@@ -161,29 +155,22 @@ def cpu_features(name: str, flags: Iterable[str]) -> Piece:
 
 
 def _extras(arches: Iterable[str]) -> list[Piece]:
-    numpy = "/usr/lib/python3/dist-packages/numpy/__init__.py"
+    of_numpy = "/usr/lib/python3/dist-packages/numpy/__init__.py"
     found = [
         _optional("cmake", "builds a product's sources and the example", "apt-get install cmake"),
         _optional("pkg-config", "finds a product from other builds", "apt-get install pkg-config"),
         _optional("ssh", "runs candidates on a remote board", "apt-get install openssh-client"),
         _optional("nvcc", "compiles CUDA kernels", "pip install nvidia-cuda-nvcc"),
-        _mca(),
+        _llvm(llvm.MCA, "predicts the cycles of loops, for --author llm and judge on a clock", optional=True),
         _optional(
             "libblas-test", "netlib's BLAS testers", "apt-get install libblas-test libblas3", "/usr/lib/*/blas/xblat3s"
         ),
-        _optional("Debian's numpy", "linear-algebra tests over a product", "apt-get install python3-numpy", numpy),
+        _optional("Debian's numpy", "linear-algebra tests over a product", "apt-get install python3-numpy", of_numpy),
     ]
     for arch in arches:
         others = (name for name in baseline.names(arch) if name.partition("@")[0] != "openblas")
         found += [_baseline(name, arch, "a further baseline", optional=True) for name in others]
     return found
-
-
-def _mca() -> Piece:
-    found = mca.found()
-    status: Status = "ok" if found else "missing"
-    purpose = "predicts the cycles of loops, for --author llm and judge on a clock"
-    return Piece(mca.NAME, purpose, status, path=str(found or ""), command=mca.HINT, optional=True)
 
 
 def _optional(name: str, purpose: str, command: str, pattern: str = "") -> Piece:

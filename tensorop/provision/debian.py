@@ -22,6 +22,7 @@ from tensorop.provision import cache, process
 PUBLIC_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_HELPER = "/usr/lib/apt/apt-helper"
+_OF_TOOLS = "bookworm"  # release of programs for this machine
 
 # Release, architecture, package, path below pool/main, SHA-256; of Debian 13.7. The digests are those of the release's
 # signed lists. If a point release removes a package from the archive, it is fetched by the current lists instead.
@@ -220,15 +221,21 @@ class Tools:
     """Programs for this machine and their libraries, from Debian's packages."""
 
     kind: str  # their folder in the cache
+    piece: str  # their name for `python -m tensorop.provision`
     what: str
-    suite: str
     packages: tuple[str, ...]  # including libraries that the base system may lack
     bin: str  # folder of the programs
     names: tuple[str, ...]  # programs to keep
     purpose: str
-    command: str
-    hint: str
     megabytes: int = 0
+
+    @property
+    def hint(self) -> str:
+        return f"apt-get install {self.packages[0]} (Debian 12), or without root: {self._command}"
+
+    @property
+    def _command(self) -> str:
+        return f"python -m tensorop.provision {self.piece}"
 
     def path(self, name: str) -> Path:
         """The script that starts a program, whether or not it exists."""
@@ -239,8 +246,8 @@ class Tools:
         return self._entry().bring(offline=offline) / name
 
     def _entry(self) -> cache.CacheEntry:
-        packages = Packages(self.packages, self.suite, host_arch(), self.what, self.hint)
-        final = cache.entry_path(self.kind, f"{self.suite}-{packages.debian}-{packages.recipe}")
+        packages = Packages(self.packages, _OF_TOOLS, host_arch(), self.what, self.hint)
+        final = cache.entry_path(self.kind, f"{packages.suite}-{packages.debian}-{packages.recipe}")
 
         def fill(folder: Path) -> None:
             root = folder / "root"
@@ -255,7 +262,7 @@ class Tools:
                 script.write_text(_starter(f"{final}/root", self.bin, kept))
                 script.chmod(0o755)
 
-        return cache.CacheEntry(final, fill, self.what, self.command, self.purpose, self.megabytes)
+        return cache.CacheEntry(final, fill, self.what, self._command, self.purpose, self.megabytes)
 
 
 def _starter(root: str, folder: str, name: str) -> str:

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from tensorop.model.architecture import host_arch
 from tensorop.process import children
-from tensorop.provision import baseline, libc, objdump, qemu
+from tensorop.provision import baseline, libc, llvm, qemu
 
 LETTING_GO_S = 5.0  # for threads that wait for a killed child; a download ends by itself
 
@@ -16,7 +16,7 @@ def jobs(arch: str, *, shared: str | None = None, offline: bool | None = None) -
     """The pieces to fetch for an architecture, by name. shared: the triple of its products, if they are needed."""
     todo: dict[str, Callable[[], object]] = {
         "libc": lambda: libc.warm(arch, offline=offline),
-        "objdump": lambda: objdump.objdump(offline=offline),
+        "objdump": lambda: llvm.OBJDUMP.program(offline=offline),
         "openblas": lambda: baseline.baseline("openblas", arch).bring(offline=offline),
     }
     if arch != host_arch():

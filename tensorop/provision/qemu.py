@@ -14,24 +14,19 @@ from tensorop import errors
 from tensorop.model.architecture import ARCHITECTURES, architecture, host_arch
 from tensorop.provision import cache, debian, process, zig
 
-HINT = "apt-get install qemu-user (Debian 12), or without root: python -m tensorop.provision qemu"
-
 # With the libraries that the base system may lack, including those of libgnutls.
-_PACKAGES = (
-    "qemu-user", "libcapstone4", "libglib2.0-0", "libnuma1", "liburing2", "libgnutls30", "libpcre2-8-0",
-    "libp11-kit0", "libidn2-0", "libunistring2", "libtasn1-6", "libnettle8", "libhogweed6", "libgmp10", "libffi8",
-)  # fmt: skip
-_TOOLS = debian.Tools(
+TOOLS = debian.Tools(
     kind="qemu",
+    piece="qemu",
     what="QEMU 7.2",
-    suite="bookworm",
-    packages=_PACKAGES,
+    packages=(
+        "qemu-user", "libcapstone4", "libglib2.0-0", "libnuma1", "liburing2", "libgnutls30", "libpcre2-8-0",
+        "libp11-kit0", "libidn2-0", "libunistring2", "libtasn1-6", "libnettle8", "libhogweed6", "libgmp10", "libffi8",
+    ),
     bin="usr/bin",
     names=tuple(f"qemu-{arch}" for arch in ARCHITECTURES),
     purpose="to run code of other architectures",
-    command="python -m tensorop.provision qemu",
-    hint=HINT,
-)
+)  # fmt: skip
 _JAIL = zig.OwnPart(
     what="the plug-in that confines QEMU",
     files=("qemu_jail.c", "jail.h", "plugin/qemu_plugin_api.h"),
@@ -54,7 +49,7 @@ def system(arch: str) -> Path | None:
 
 def cached(arch: str) -> Path:
     """The path of the unpacked qemu, whether or not it exists."""
-    return _TOOLS.path(f"qemu-{architecture(arch).name}")
+    return TOOLS.path(f"qemu-{architecture(arch).name}")
 
 
 def qemu(arch: str, *, offline: bool | None = None) -> Path:
@@ -67,15 +62,17 @@ def qemu(arch: str, *, offline: bool | None = None) -> Path:
 
 def unpacked(arch: str, *, offline: bool | None = None) -> Path:
     """A `qemu-ARCH` from the cache, fetched if absent, even if the system has one. Raises MissingTool."""
-    binary = _TOOLS.bring(cached(arch).name, offline=offline)
+    binary = TOOLS.bring(cached(arch).name, offline=offline)
     if not has_plugins(binary):
-        raise errors.MissingTool(f"{binary} does not run on this machine, or does not support plug-ins", hint=HINT)
+        raise errors.MissingTool(
+            f"{binary} does not run on this machine, or does not support plug-ins", hint=TOOLS.hint
+        )
     return binary
 
 
 def qemu_version(binary: Path) -> str:
     """The version that a QEMU prints, e.g. 7.2.22. Raises MissingTool if it does not run."""
-    out = process.run([str(binary), "--version"], doing=f"asking {binary} for its version", hint=HINT)
+    out = process.run([str(binary), "--version"], doing=f"asking {binary} for its version", hint=TOOLS.hint)
     found = re.search(r"version (\S+)", out)
     return found.group(1) if found else out.split("\n", 1)[0]
 

@@ -17,7 +17,8 @@ from tensorop.process import children
 from tensorop.provision import cache, process
 
 _MOST_S = 600.0
-_HINT = "pip install ziglang==0.17.0"
+HINT = "pip install ziglang==0.17.0"
+CC_HINT = "apt-get install gcc libc6-dev"
 
 
 def zig() -> Path:
@@ -27,11 +28,11 @@ def zig() -> Path:
     """
     spec = importlib.util.find_spec("ziglang")
     if spec is None or not spec.submodule_search_locations:
-        raise errors.MissingTool("the Python package ziglang (the cross compiler) is not installed", hint=_HINT)
+        raise errors.MissingTool("the Python package ziglang (the cross compiler) is not installed", hint=HINT)
     binary = (Path(spec.submodule_search_locations[0]) / "zig").resolve()
     if not binary.is_file():
         raise errors.MissingTool(
-            f"{binary} is missing: the package ziglang is damaged", hint=f"{_HINT} --force-reinstall"
+            f"{binary} is missing: the package ziglang is damaged", hint=f"{HINT} --force-reinstall"
         )
     return binary
 
@@ -112,7 +113,7 @@ def _built(part: OwnPart, root: Path) -> Path:
 
 def zig_version() -> str:
     """The output of `zig version`, e.g. 0.17.0."""
-    return process.run([str(zig()), "version"], doing="asking zig for its version", hint=_HINT).strip()
+    return process.run([str(zig()), "version"], doing="asking zig for its version", hint=HINT).strip()
 
 
 def host_cc() -> Path:
@@ -120,4 +121,4 @@ def host_cc() -> Path:
     for name in ("cc", "gcc", "clang"):
         if found := shutil.which(name):
             return Path(found)
-    raise errors.MissingTool("no C compiler (cc, gcc, clang) on the PATH", hint="apt-get install gcc libc6-dev")
+    raise errors.MissingTool("no C compiler (cc, gcc, clang) on the PATH", hint=CC_HINT)

@@ -16,7 +16,7 @@ from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, Symbol, SymbolTableSection
 
 from tensorop.model.architecture import Architecture, of_elf
-from tensorop.provision import objdump
+from tensorop.provision import llvm
 from tensorop.runners import process
 from tensorop.specs import files
 
@@ -113,7 +113,7 @@ def of_archive(path: Path, arch: Architecture) -> Code:
 
 
 def _listed(path: Path, arch: Architecture, relocated: Mapping[tuple[str, int], int]) -> Code:
-    argv = [str(objdump.objdump()), "-d", "-z", arch.objdump, str(path)]
+    argv = [str(llvm.OBJDUMP.program()), "-d", "-z", arch.objdump, str(path)]
     ended = process.run(argv, timeout_s=60, environment={"PATH": "/usr/bin:/bin"}, talk=process.Talk(stdout_cap=_TEXT))
     if ended.status != 0 or ended.timed_out:
         raise ValueError(f"llvm-objdump cannot read it: {ended.stderr.strip()[:300]}")

@@ -22,7 +22,7 @@ from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
 from tensorop.package import library
 from tensorop.package.sources import Sources, Unit
-from tensorop.provision import objdump
+from tensorop.provision import llvm
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tensorop.target import KitRequest
@@ -106,11 +106,11 @@ def test_a_table_leads_to_where_an_instruction_begins(tmp_path: Path) -> None:
 
 
 def test_without_a_disassembler_nothing_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(**_: object) -> Path:
-        raise MissingTool("no llvm-objdump", hint=objdump.HINT)
+    def absent(*_: object, **__: object) -> Path:
+        raise MissingTool("no llvm-objdump", hint=llvm.OBJDUMP.hint)
 
     made = kernels.built("((double *)c->buffer[0])[0] = 41.5;", tmp_path)
-    monkeypatch.setattr(objdump, "objdump", absent)
+    monkeypatch.setattr(llvm.LlvmTool, "program", absent)
     with pytest.raises(MissingTool, match="no llvm-objdump"):
         gate.check_object(made.path)
 

@@ -17,7 +17,7 @@ from tensorop.model.hot_loop import HotLoop
 from tensorop.model.job import Job
 from tensorop.model.trial import Trial
 from tensorop.model.verdict import Seed
-from tensorop.provision import mca
+from tensorop.provision import llvm
 from tensorop.specs import platforms
 from tensorop.target import Target
 from tensorop.toolchain.disassembly import Instruction
@@ -27,7 +27,7 @@ from tests.support import drawn_kernels
 
 _ = model  # the fixture
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="compiles for AVX2")
-HAS_MCA = pytest.mark.skipif(mca.found() is None, reason="no llvm-mca: python -m tensorop.provision mca")
+HAS_MCA = pytest.mark.skipif(llvm.MCA.found() is None, reason="no llvm-mca: python -m tensorop.provision mca")
 ARM = (("ldr", "q0, [x1], #16"), ("fmla", "v1.4s, v0.4s, v2.s[0]"), ("subs", "x0, x0, #1"))
 
 
@@ -71,7 +71,7 @@ def fmas(loop: HotLoop) -> int:
 def test_the_innermost_loop_has_the_tiles_multiply_adds(
     evaluate: Evaluator, trial: Trial, built: Prepared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mca, "found", lambda: None)
+    monkeypatch.setattr(llvm.LlvmTool, "found", lambda tool: None)
     loop = loop_of(evaluate, trial, built)
     assert fmas(loop) >= tile(trial) >= 6
     assert fmas(loop) % tile(trial) == 0
@@ -126,10 +126,10 @@ def test_a_chain_from_one_iteration_to_the_next_bounds_a_loop_of_arm() -> None:
 def test_a_job_says_why_its_questions_have_no_analysis(
     evaluate: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def absent(*, offline: bool | None) -> Path:
-        raise MissingTool("LLVM 19 is not in the cache", hint=mca.HINT)
+    def absent(tool: llvm.LlvmTool, *, offline: bool | None) -> Path:
+        raise MissingTool("LLVM 19 is not in the cache", hint=tool.hint)
 
-    monkeypatch.setattr(mca, "mca", absent)
+    monkeypatch.setattr(llvm.LlvmTool, "program", absent)
     author = authoring.JobAuthor(
         Job("gemm", "avx2", author="llm"), evaluate.operator, evaluate.target, Seed.draw(), tmp_path
     )

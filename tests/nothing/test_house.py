@@ -33,7 +33,7 @@ MOST_LINES = {
     "model": 3_003,
     "package": 1_722,
     "process": 478,
-    "provision": 1_131,
+    "provision": 1_113,
     "render": 876,
     "report": 1_167,
     "runners": 1_160,
