@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,7 @@ _Number = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Vlen = Annotated[str, Field(pattern=r"^[0-9]{1,6}$")]
 _WIDTHS = re.compile(r"VLEN (\d+(?: and \d+)*): ")
+R = TypeVar("R", Row, AtVlen)
 _Interval = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 
 
@@ -29,26 +30,20 @@ class _At(BaseModel):
     ratio: dict[str, _Positive] = {}
     interval: dict[str, _Interval] = {}
     alternatives: dict[str, dict[str, _Positive]] = {}
-    verdict: dict[str, str] = {}
+    verdicts: dict[str, str] = Field(default={}, alias="verdict")
     per_kflop: dict[str, dict[str, _Number]] = {}
     empty_cycles: dict[str, _Number] = {}
     called: dict[str, str] = {}
 
-    def _figures(self) -> dict[str, Any]:
-        """Fields that Row and AtVlen share."""
+    def made(self, kind: type[R], **more: Any) -> R:
+        """Row or AtVlen. more: fields that differ from the keys"""
         ratios = {}
         for name, value in self.ratio.items():
             low, high = self.interval.get(name, (value, value))
             ratios[name] = Ratio(value, low, high, self.alternatives.get(name, {}))
-        return {
-            "ours": self.ours,
-            "ratios": ratios,
-            "counters": self.per_kflop.get(OURS, {}),
-            "baseline_counters": {name: counters for name, counters in self.per_kflop.items() if name != OURS},
-            "verdicts": self.verdict,
-            "empty_cycles": self.empty_cycles,
-            "called": self.called,
-        }
+        theirs = {name: counters for name, counters in self.per_kflop.items() if name != OURS}
+        of_both = {"ratios": ratios, "counters": self.per_kflop.get(OURS, {}), "baseline_counters": theirs}
+        return kind(**yamlfile.shared(self, kind) | of_both | more)
 
 
 class _Row(_At):
@@ -58,7 +53,7 @@ class _Row(_At):
     op: str
     dtype: str
     layout: str
-    shape: str = ""
+    written: str = Field(default="", alias="shape")
     dims: dict[str, int] = {}
     spread: float = Field(ge=0, allow_inf_nan=False)
     by_vlen: dict[_Vlen, _At] = {}
@@ -67,19 +62,8 @@ class _Row(_At):
     empty_ns: dict[str, _Number] = {}
 
     def row(self) -> Row:
-        return Row(
-            op=self.op,
-            dtype=self.dtype,
-            dims=self.dims or {k: v for k, v in (self.model_extra or {}).items() if type(v) is int},
-            layout=self.layout,
-            spread=self.spread,
-            by_vlen={int(vlen): AtVlen(**at._figures()) for vlen, at in self.by_vlen.items()},
-            noisy=self.noisy,
-            peak_share=self.peak_share,
-            empty_ns=self.empty_ns,
-            written=self.shape,
-            **self._figures(),
-        )
+        dims = self.dims or {k: v for k, v in (self.model_extra or {}).items() if type(v) is int}
+        return self.made(Row, dims=dims, by_vlen={int(vlen): at.made(AtVlen) for vlen, at in self.by_vlen.items()})
 
 
 class _Model(BaseModel):
@@ -117,17 +101,12 @@ class _Bench(BaseModel):
     peak: dict[str, _Positive] = {}
 
     def bench(self) -> Bench:
-        return Bench(
-            platform=self.platform,
-            threads=self.threads,
-            unit=self.unit,
-            model=self.model.model_dump() if self.model else None,
-            baselines={name: baseline.info() for name, baseline in self.baselines.items()},
-            absent=self.absent,
-            rows=tuple(row.row() for row in self.results),
-            machine=self.machine,
-            peak=self.peak,
-        )
+        made = {
+            "model": self.model.model_dump() if self.model else None,
+            "baselines": {name: baseline.info() for name, baseline in self.baselines.items()},
+            "rows": tuple(row.row() for row in self.results),
+        }
+        return Bench(**yamlfile.shared(self, Bench) | made)
 
 
 def read(path: Path, hint: str = _HINT) -> tuple[Bench, ...]:

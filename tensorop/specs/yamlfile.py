@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
@@ -18,7 +19,7 @@ from tensorop.specs import files
 from tensorop.specs.jsontext import is_schema
 from tensorop.specs.yamltext import parse
 
-M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 class Record(BaseModel):
@@ -63,6 +64,7 @@ _EXPECTED = {
     "bool_type": "true or false",
     "dataclass_type": "keys with values",
     "dict_type": "keys with values",
+    "enum": "{expected}",
     "finite_number": "a finite number",
     "float_parsing": "a number",
     "float_type": "a number",
@@ -88,10 +90,15 @@ _EXPECTED = {
 }
 
 
-def validate(schema: type[M], data: dict[str, object], origin: str) -> M:
-    """Validates data. Raises SpecError with file, key, expected and actual value."""
+@cache
+def _adapter(schema: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(schema)
+
+
+def validate(schema: type[T], data: Mapping[str, object], origin: str) -> T:
+    """Data as a record or a dataclass. Raises SpecError with file, key, expected and actual value."""
     try:
-        return schema.model_validate(data)
+        return _adapter(schema).validate_python(data)
     except ValidationError as error:
         found = error.errors()
         inner = {item["loc"][:end] for item in found for end in range(1, len(item["loc"]))}
@@ -102,7 +109,7 @@ def validate(schema: type[M], data: dict[str, object], origin: str) -> M:
         raise SpecError("\n".join(dict.fromkeys(lines))) from None
 
 
-def _explain(schema: type[BaseModel], item: Any, data: Any, origin: str) -> str:
+def _explain(schema: type, item: Any, data: Any, origin: str) -> str:
     key = ".".join(_path(item["loc"], data))[:200] or "(whole file)"
     kind = item["type"]
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -129,7 +136,7 @@ def _path(loc: tuple[int | str, ...], data: Any) -> Iterator[str]:
             yield str(part)
 
 
-def _keys(schema: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+def _keys(schema: type, path: tuple[int | str, ...]) -> list[str]:
     """The legal keys at a place, as in files (by their alias)."""
     here: Any = schema
     for part in path:

@@ -18,7 +18,7 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
     ".": 1_120,
-    "author": 5_624,
+    "author": 5_588,
     "backends": 367,
     "calibration": 408,
     "cli": 1_871,
@@ -39,7 +39,7 @@ MOST_LINES = {
     "runners": 1_160,
     "search": 806,
     "space": 647,
-    "specs": 2_273,
+    "specs": 2_257,
     "store": 605,
     "toolchain": 964,
     "trial": 918,

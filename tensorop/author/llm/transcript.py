@@ -15,15 +15,15 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tensorop.author.llm.messages import Failure, Message, ModelReply, ReplyPlace, Request, Transport
+from tensorop.author.llm.messages import Failure, ModelReply, ReplyPlace, Request, Transport
 from tensorop.errors import JobError, SpecError
 from tensorop.model.trial import Kind, Outcome
-from tensorop.specs import files, jsontext
+from tensorop.specs import files, jsontext, yamlfile
 from tensorop.specs.prices import TokenPrice
 from tensorop.store import durable
 
@@ -33,8 +33,6 @@ SCHEMA = 1
 HEAD = "transcript.json"
 OF_RUN = Path("work") / "llm"  # of a transcript, in the folder of a run
 _NAME = re.compile(r"([0-9]{3,9})(?:-.*)?\.json", re.DOTALL)
-_COUNTS: dict[str, Any] = {"prompt_tokens": int, "completion_tokens": int, "seconds": int | float}
-_KINDS: dict[str, Any] = {"text": str, "model": str, **_COUNTS, "cost": int | float | None}
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,17 @@ class RecordedCall:
     @property
     def failed(self) -> bool:
         return isinstance(self.answer, Failure)
+
+
+@dataclass(frozen=True)
+class _File:
+    """The file of a call. Older ones lack some keys."""
+
+    request: Request
+    reply: ModelReply | None
+    failure: Failure | None = None
+    template: str = ""
+    outcome: Outcome | None = None
 
 
 @dataclass
@@ -275,7 +284,9 @@ def calls(folder: Path) -> list[RecordedCall]:
 def _load(folder: Path) -> tuple[list[RecordedCall], int]:
     numbers = {path: int(name[1]) for path in folder.glob("[0-9]*.json") if (name := _NAME.fullmatch(path.name))}
     ordered = sorted(numbers, key=lambda path: (numbers[path], path))
-    return [_read(path, "recorded call", _call) for path in ordered], 1 + max(numbers.values(), default=0)
+    found = [(path, _read(path, "recorded call", _File)) for path in ordered]
+    recorded = [RecordedCall(one.request, one.reply or one.failure, at, one.template, one.outcome) for at, one in found]
+    return recorded, 1 + max(numbers.values(), default=0)
 
 
 def discard(folder: Path) -> None:
@@ -298,74 +309,17 @@ def place(folder: Path) -> Path:
 def head(folder: Path) -> TranscriptHead:
     """The head of a transcript. Raises JobError for a file that is none."""
     path = folder / HEAD
-    return _read(path, "head of a transcript", _head_of) if path.exists() else TranscriptHead()
+    return _read(path, "head of a transcript", TranscriptHead) if path.exists() else TranscriptHead()
 
 
-def _read(path: Path, what: str, made: Callable[[Path, dict[str, Any]], T]) -> T:
+def _read(path: Path, what: str, kind: type[T]) -> T:
     try:
         record = jsontext.loads(files.text(path, files.TEXT))
         if not jsontext.is_schema(record["schema"], SCHEMA):
             raise ValueError(f"schema {record['schema']!r}, expected {SCHEMA}")
-        return made(path, record)
+        return yamlfile.validate(kind, record, what)
     except (OSError, SpecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise JobError(
             f"{path} is not a valid {what}: {str(error)[:300]}",
             hint="use the version of tensorop that wrote it, or remove the file; the model is then asked again",
         ) from error
-
-
-def _call(path: Path, record: dict[str, Any]) -> RecordedCall:
-    answer: ModelReply | Failure | None = None if record["reply"] is None else _reply(record["reply"])
-    if answer is None and (failure := record.get("failure")) is not None:
-        counts = {name: failure[name] for name in (*_COUNTS, "cost") if failure.get(name) is not None}
-        answer = Failure(_outcome(failure["outcome"]), **counts)
-        _require_kinds("failure", answer, _COUNTS)
-    template, outcome = record.get("template", ""), record.get("outcome")
-    if not isinstance(template, str):
-        raise ValueError(f"template is {template!r:.60}")
-    return RecordedCall(
-        _request(record["request"]), answer, path, template, None if outcome is None else _outcome(outcome)
-    )
-
-
-def _outcome(record: dict[str, Any]) -> Outcome:
-    where, message = record.get("where", ""), record.get("message", "")
-    if not (isinstance(where, str) and isinstance(message, str)):
-        raise ValueError(f"outcome is of {where!r:.60}")
-    return Outcome(Kind(record["kind"]), where, message)
-
-
-def _head_of(path: Path, record: dict[str, Any]) -> TranscriptHead:
-    head = TranscriptHead(**{name: value for name, value in record.items() if name != "schema"})
-    joined = all(type(after) is int for after in head.joined.values())
-    texts = all(isinstance(text, str) for text in (head.model, head.verification, head.left_out))
-    if not (texts and joined and type(head.seed) is int and type(head.before) in (int, type(None))):
-        raise ValueError("a value has a wrong type")
-    return head
-
-
-def _request(record: dict[str, Any]) -> Request:
-    """A recorded request. Raises KeyError, ValueError or TypeError for a record that is none."""
-    messages = tuple(Message(**message) for message in record["messages"])
-    more = {"trials": record.get("trials", 0), "dtype": record.get("dtype", "")}
-    request = Request(record["model"], messages, seed=record["seed"], **more)
-    if (
-        not (isinstance(request.model, str) and isinstance(request.dtype, str))
-        or not type(request.seed) is type(request.trials) is int
-    ):
-        raise ValueError(f"request is of {request.place!s:.60}")
-    return request
-
-
-def _reply(record: dict[str, Any]) -> ModelReply:
-    """A recorded reply. Raises ValueError or TypeError for an unknown field, or for a value with a wrong type."""
-    reply = ModelReply(**record)
-    _require_kinds("reply", reply, _KINDS)
-    return reply
-
-
-def _require_kinds(what: str, record: object, kinds: Mapping[str, Any]) -> None:
-    for name, kind in kinds.items():
-        value = getattr(record, name)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ValueError(f"{what}.{name} is {value!r:.60}")
