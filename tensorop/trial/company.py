@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tensorop.author import offline
 from tensorop.errors import BoardError
-from tensorop.measure.request import MeasureRequest
 from tensorop.measure.samples import combine
 from tensorop.model.case import Case
 from tensorop.model.kernel import Variant
@@ -23,7 +22,6 @@ from tensorop.process.clock import StageClock
 from tensorop.render import instantiate, texts
 from tensorop.render.render import RenderError
 from tensorop.runners.protocol import Entry
-from tensorop.trial.calls import warming_calls
 from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator
 from tensorop.verify import grid
 
@@ -214,30 +212,12 @@ def _costs(
     evaluate: Evaluator, program: Program, passed: Sequence[tuple[Trial, int]]
 ) -> list[Samples | Outcome] | Outcome:
     """The cost of each kernel on its own problem, or the outcome of the first failure."""
-    operator, platform, dtype = evaluate.operator, evaluate.target.platform, evaluate.run.dtype
-    fulls = [instantiate.defaults(operator, platform, dtype, trial.variant.point) for trial, _ in passed]
-    problems = [evaluate.micro_problem(trial.variant, 0) for trial, _ in passed]
-
-    def request(vlen: int) -> MeasureRequest:
-        calls = [
-            evaluate.call(problem, trial.variant, full, vlen)
-            for (trial, _), problem, full in zip(passed, problems, fulls, strict=True)
-        ]
-        return MeasureRequest(
-            program.path,
-            calls,
-            [Entry(at) for _, at in passed],
-            vlen=vlen,
-            warm=[warming_calls(float(operator.reference.work(problem))) for problem in problems],
-            judge=lambda number, left: evaluate.judge(
-                problems[number], passed[number][0].variant, fulls[number], vlen, left
-            ),
-        )
-
-    measured = evaluate.target.measure_each(request)
+    asked = [(evaluate.micro_problem(trial.variant, 0), trial.variant) for trial, _ in passed]
+    entries = [Entry(at) for _, at in passed]
+    measured = evaluate.target.measure_each(lambda vlen: evaluate.request(program.path, asked, entries, vlen))
     if isinstance(measured, Outcome):
         return measured
     return [
-        evaluate.impossible([problem], trial.variant, [by_vlen]) or combine(by_vlen)
-        for (trial, _), problem, by_vlen in zip(passed, problems, measured, strict=True)
+        evaluate.impossible([problem], variant, [by_vlen]) or combine(by_vlen)
+        for (problem, variant), by_vlen in zip(asked, measured, strict=True)
     ]

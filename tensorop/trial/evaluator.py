@@ -171,10 +171,14 @@ class Evaluator:
         shown = replace(text, edge="") if self._micro else text
         return instantiate.candidate(self.operator, platform, variant, shown), text
 
+    def full(self, variant: Variant) -> Point:
+        """The variant's point with the blocking's defaults."""
+        return instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
+
     def kernel_cases(self, variant: Variant, vlen: int, full_tile: bool = False) -> Sequence[Case]:
         """The grid of a micro-kernel alone, for all its tiles or the largest one; empty without such a grid."""
         platform, dtype = self.target.platform, self.run.dtype
-        full = instantiate.defaults(self.operator, platform, dtype, variant.point)
+        full = self.full(variant)
         masked = platform.primitives_of(dtype, variant.point).masked
         lanes, reads = platform.lanes(dtype, full, vlen), variant.template.reads
         rng = self.run.seed.stream(0)
@@ -192,9 +196,8 @@ class Evaluator:
 
     def _measure(self, trial: Trial, prepared: Prepared, clock: StageClock) -> TrialResult:
         variant = trial.variant
-        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         if self.target.simulated:
-            return self._score(trial, functools.partial(self._pretended, full), clock)
+            return self._score(trial, functools.partial(self._pretended, self.full(variant)), clock)
         vlens = self.target.verify_vlens if self._micro else self.target.vlens
         subject = self.subject(variant, prepared.program)
         platform = self.target.platform
@@ -209,7 +212,7 @@ class Evaluator:
         clock.lap("verify")
         if not judged.ok:
             return TrialResult(judged, seconds=clock.seconds)
-        return self._score(trial, functools.partial(self._costs, variant, prepared, full), clock)
+        return self._score(trial, functools.partial(self._costs, variant, prepared), clock)
 
     def _tiles(self, variant: Variant, program: Path) -> Outcome:
         """The verdict on the tiles of a shipped kernel.
@@ -232,14 +235,13 @@ class Evaluator:
 
     def subject(self, variant: Variant, program: Path, entry: Entry = OPERATOR) -> Subject:
         """The candidate's session for verification."""
-        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
         return Subject(
             self.target.runner,
             program,
             entry=entry,
-            workspace=functools.partial(self._workspace, variant, full),
+            workspace=functools.partial(self._workspace, variant),
             timeout_s=self.call_timeout_s,
-            more=self._more(full),
+            more=self._more(variant),
             compute=self._formats.compute,
         )
 
@@ -292,20 +294,25 @@ class Evaluator:
             found[problem.label] = samples
         return found
 
-    def _costs(
-        self, variant: Variant, prepared: Prepared, full: Point, problems: Sequence[Problem]
-    ) -> Mapping[str, Samples] | Outcome:
-        entry = MICRO_KERNEL if self._micro else OPERATOR
-        measured = self.target.measure_each(
-            lambda vlen: MeasureRequest(
-                prepared.program,
-                [self.call(problem, variant, full, vlen) for problem in problems],
-                [entry],
-                vlen=vlen,
-                warm=[warming_calls(float(self.operator.reference.work(problem))) for problem in problems],
-                judge=lambda number, left: self.judge(problems[number], variant, full, vlen, left),
-            )
+    def request(
+        self, program: Path, asked: Sequence[tuple[Problem, Variant]], entries: Sequence[Entry], vlen: int
+    ) -> MeasureRequest:
+        """What measures the call of each problem for its variant. entries: one, or one for each call"""
+        return MeasureRequest(
+            program,
+            [self.call(problem, variant, vlen) for problem, variant in asked],
+            entries,
+            vlen=vlen,
+            warm=[warming_calls(float(self.operator.reference.work(problem))) for problem, _ in asked],
+            judge=lambda number, left: self.judge(*asked[number], vlen, left),
         )
+
+    def _costs(
+        self, variant: Variant, prepared: Prepared, problems: Sequence[Problem]
+    ) -> Mapping[str, Samples] | Outcome:
+        asked = [(problem, variant) for problem in problems]
+        entries = [MICRO_KERNEL if self._micro else OPERATOR]
+        measured = self.target.measure_each(lambda vlen: self.request(prepared.program, asked, entries, vlen))
         if isinstance(measured, Outcome):
             return measured
         impossible = self.impossible(problems, variant, measured)
@@ -319,12 +326,9 @@ class Evaluator:
         """
         if not self.target.deterministic:
             return hot_loop.analysed_loop(prepared.program, self.target.platform.arch, self.target.llvm_cpu)
-        vlen, variant = self.target.vlens[0], trial.variant
-        full = instantiate.defaults(self.operator, self.target.platform, self.run.dtype, variant.point)
-        problem = self.micro_problem(variant, vlen)
-        warm = (warming_calls(float(self.operator.reference.work(problem))),)
-        call = self.call(problem, variant, full, vlen)
-        request = MeasureRequest(prepared.program, [call], [MICRO_KERNEL], vlen=vlen, warm=warm, profile=True)
+        vlen = self.target.vlens[0]
+        asked = [(self.micro_problem(trial.variant, vlen), trial.variant)]
+        request = replace(self.request(prepared.program, asked, [MICRO_KERNEL], vlen), judge=None, profile=True)
         found = self.target.measure(request)
         return None if isinstance(found, Outcome) else hot_loop.hot_loop(prepared.program, found[0].profile)
 
@@ -341,13 +345,11 @@ class Evaluator:
                     return outcome
         return None
 
-    def judge(
-        self, problem: Problem, variant: Variant, full: Point, vlen: int, left: tuple[CallOutput, ...]
-    ) -> Outcome:
+    def judge(self, problem: Problem, variant: Variant, vlen: int, left: tuple[CallOutput, ...]) -> Outcome:
         """Checks outputs of timed calls; not of a micro-kernel alone, since the oracle reads no packed operands."""
         if self._micro:
             return consistent(left)
-        return self.answers.judge_all(problem, self.call(problem, variant, full, vlen), left)
+        return self.answers.judge_all(problem, self.call(problem, variant, vlen), left)
 
     def _problems(self, trial: Trial) -> tuple[Problem, ...]:
         """The trial's part of the stage's problems, or the micro-kernel's own problem at this point."""
@@ -355,16 +357,16 @@ class Evaluator:
             return (self.micro_problem(trial.variant, 0),)
         return tuple(one for one in self.run.problems if not trial.only or one.label in trial.only)
 
-    def call(self, problem: Problem, variant: Variant, full: Point, vlen: int) -> Call:
+    def call(self, problem: Problem, variant: Variant, vlen: int) -> Call:
         if self._micro:
             problem = self.micro_problem(variant, vlen)
         with self._making:  # all candidates share the inputs, which take as long to make as to measure
             call = self.inputs.get(problem.label) or self._input(problem)
             self.inputs[problem.label] = call
-        elements = self._workspace(variant, full, problem, vlen)
+        elements = self._workspace(variant, problem, vlen)
         scratch = NUMBERS[self._formats.compute].poison(elements, self.run.seed.stream(2))
         free = (Buffer("workspace", Access.SCRATCH, scratch),) if elements else ()
-        return replace(call, dims=(*call.dims, *self._more(full)), buffers=(*call.buffers, *free))
+        return replace(call, dims=(*call.dims, *self._more(variant)), buffers=(*call.buffers, *free))
 
     def _input(self, problem: Problem) -> Call:
         """The measured call of a problem, without workspace."""
@@ -389,11 +391,13 @@ class Evaluator:
             return None
         return functools.partial(self.operator.reference.panels, compute=formats.compute, group=formats.group)
 
-    def _more(self, full: Point) -> tuple[int, ...]:
+    def _more(self, variant: Variant) -> tuple[int, ...]:
         """Run-time parameters of a candidate's calls."""
+        full = self.full(variant)
         return tuple(int(full[name]) for name in self.operator.runtime)
 
-    def _workspace(self, variant: Variant, full: Point, problem: Problem, vlen: int) -> int:
+    def _workspace(self, variant: Variant, problem: Problem, vlen: int) -> int:
+        full = self.full(variant)
         lanes = self.target.platform.lanes(self.run.dtype, full, vlen)
         facts = {**full, **variant.template.read_facts}
         elements = self.operator.reference.workspace(problem, facts, lanes, self._formats.group)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tensorop.measure.request import MeasureRequest
-from tensorop.render import instantiate
 from tensorop.runners.protocol import Entry
 from tensorop.trial.evaluator import Prepared
 from tests.support import drawn_kernels
@@ -23,8 +22,7 @@ def test_stalls_of_instructions_add_up(platform: str, tmp_path: Path) -> None:
     assert isinstance(built, Prepared)
     vlen = evaluate.target.vlens[0]
     problem = evaluate.micro_problem(trial.variant, vlen)
-    full = instantiate.defaults(evaluate.operator, evaluate.target.platform, "f32", trial.variant.point)
-    call = evaluate.call(problem, trial.variant, full, vlen)
+    call = evaluate.call(problem, trial.variant, vlen)
     plain = MeasureRequest(built.program, [call], [Entry(1)], vlen=vlen, warm=(1,))
     (counted,) = evaluate.target.measure(plain)  # type: ignore[misc]
     (profiled,) = evaluate.target.measure(replace(plain, profile=True))  # type: ignore[misc]
