@@ -18,10 +18,9 @@ import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
-from tensorop.author.addresses.interpreter import Interpreter
-from tensorop.author.addresses.knowledge import Callables, Names, Refusal
+from tensorop.author.addresses.knowledge import Callables, Refusal
+from tensorop.author.addresses.prove import CallContract, Function, prove
 from tensorop.author.gate import Guard, refused
-from tensorop.author.language import Reader
 from tensorop.model.primitive import Collective, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
@@ -175,9 +174,9 @@ class _Rules:
     def __init__(self, primitives: Primitives, callables: Callables) -> None:
         # functions whose accesses are proved to be in bounds, with the places of what nothing executes there
         self.proved: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
-        self.primitives, self.callables, self.names = primitives, callables, Names.of(primitives, callables)
+        self.callables, self.contract = callables, CallContract.of(primitives, callables)
         self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
-        self.types |= self.names.vectors | self.names.addresses
+        self.types |= self.contract.names.vectors | self.contract.names.addresses
         self.collective = any(isinstance(one, Collective) for one in callables.values())
         if self.collective:  # each primitive is a function of its own
             self.own = frozenset(callables)
@@ -276,16 +275,12 @@ class _Region:
         if (known := self.rules.proved.get(key)) is not None:
             unchecked += [(start + first, start + last) for first, last in known]
             return
-        given = self.rules.primitives, self.rules.callables, self.rules.names
-        machine = Interpreter(*given)
         try:
-            Reader(*given).read(function, body, self.first, self.last)
-            machine.run(function, body, self.first, self.last)
-            found = machine.unreached()
+            found = prove(Function(function, self.first, self.last), self.rules.contract)
             self.rules.proved[key] = [(first - start, last - start) for first, last in found]
             unchecked += found
         except Refusal as refusal:
-            yield refusal.guard, f"{machine.readable(refusal.message)}: {self._at(refusal.node or body)}"
+            yield refusal.guard, f"{refusal.message}: {self._at(refusal.node or body)}"
 
     def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
         for name in sorted(mine):

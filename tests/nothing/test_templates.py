@@ -172,13 +172,13 @@ def test_lanes_that_were_never_written_are_not_read(operator, primitives, value,
 
 
 def test_a_function_that_configurations_share_is_proved_once(primitives, monkeypatch):
-    callables, run, ran = instantiate.callables(primitives), c_gate.Interpreter.run, []
+    callables, prove, ran = instantiate.callables(primitives), c_gate.prove, []
 
-    def counted(machine, *given):
+    def counted(*given):
         ran.append(given)
-        return run(machine, *given)
+        return prove(*given)
 
-    monkeypatch.setattr(c_gate.Interpreter, "run", counted)
+    monkeypatch.setattr(c_gate, "prove", counted)
 
     def refused(name, text):
         head = f"#include <stddef.h>\nstatic void {name}(size_t n, const float *a, float *c)\n{{\n"

@@ -1,0 +1,53 @@
+"""The door of the prover: whether each memory access of a template's text stays inside its operand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from tensorop.author.addresses.interpreter import Interpreter
+from tensorop.author.addresses.knowledge import Callables, Names, Refusal
+from tensorop.author.language import Reader
+from tensorop.model.primitive import Primitives
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of C (a tree-sitter `function_definition`), and the bytes of the template's text in its body."""
+
+    node: Node
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class CallContract:
+    """What a text may call, and what each call promises."""
+
+    primitives: Primitives
+    callables: Callables  # primitives and collectives by the name in C
+    names: Names  # the C types of these
+
+    @staticmethod
+    def of(primitives: Primitives, callables: Callables) -> CallContract:
+        return CallContract(primitives, callables, Names.of(primitives, callables))
+
+
+def prove(function: Function, contract: CallContract) -> list[tuple[int, int]]:
+    """The bytes (first, last) of each statement that nothing executes: these are not proved, and must not be compiled.
+
+    The text must parse without errors and pass the checks of `c_gate` on names, calls, types and storage. The comments
+    that begin the function have the promises on its pointers. Raises Refusal with the guard, the reason and the node
+    if a statement is not of the language, an access is not proved, or a condition distinguishes too many sizes.
+    """
+    body = function.node.child_by_field_name("body")
+    assert body is not None
+    given = contract.primitives, contract.callables, contract.names
+    machine = Interpreter(*given)
+    try:
+        Reader(*given).read(function.node, body, function.first, function.last)
+        machine.run(function.node, body, function.first, function.last)
+    except Refusal as refusal:
+        raise Refusal(refusal.guard, machine.readable(refusal.message), refusal.node or body) from None
+    return machine.unreached()
