@@ -18,9 +18,10 @@ import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
-from tensorop.author.addresses.knowledge import Callables, Refusal
-from tensorop.author.addresses.prove import CallContract, Function, prove
+from tensorop.author.addresses.prove import Function, prove
+from tensorop.author.contracts import Callables, CallContract
 from tensorop.author.gate import Guard, refused
+from tensorop.author.grammar import Refusal
 from tensorop.model.primitive import Collective, Primitives, shape_of
 from tensorop.model.trial import Outcome
 
@@ -176,7 +177,7 @@ class _Rules:
         self.proved: dict[tuple[bytes, int], list[tuple[int, int]]] = {}
         self.callables, self.contract = callables, CallContract.of(primitives, callables)
         self.types = _PLAIN | set(_IDENTIFIER.findall(" ".join(primitives.types)))
-        self.types |= self.contract.names.vectors | self.contract.names.addresses
+        self.types |= self.contract.vectors | self.contract.addresses
         self.collective = any(isinstance(one, Collective) for one in callables.values())
         if self.collective:  # each primitive is a function of its own
             self.own = frozenset(callables)

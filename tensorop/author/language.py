@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from tree_sitter import Node
 
-from tensorop.author.addresses.collectives import sentences
-from tensorop.author.addresses.knowledge import LANES
-from tensorop.author.addresses.syntax import Term, changed, direct, every, inner, parameters, parts, term, text
+from tensorop.author.contracts import LANES, sentences
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken, Refusal
 from tensorop.author.language_expressions import DATA, MIRRORED, POINTER, SCALE, SIZE, ExpressionReader, words_of
+from tensorop.author.terms import Term, changed, direct, every, inner, parameters, statements, term, text
 
 _RISING = ("<", "<=")
 
@@ -26,7 +25,7 @@ class Reader(ExpressionReader):
     def read(self, function: Node, body: Node, first: int, last: int) -> None:
         """Raises Broken for the first statement that is not of the language."""
         for name, stars, kind in parameters(function):
-            self.scopes[0][name] = SCALE if kind in self.names.data and not stars else self._kind(kind, stars)
+            self.scopes[0][name] = SCALE if kind in self.contract.data and not stars else self._kind(kind, stars)
         self.scopes.append({})
         for node in body.named_children:
             if node.start_byte >= last:
@@ -56,11 +55,8 @@ class Reader(ExpressionReader):
             match node.type:
                 case "compound_statement":
                     self._block(inner(node))
-                case "expression_statement":
-                    for part in inner(node):
-                        self._changes(term(part))
-                case "declaration":
-                    self._declaration(term(node))
+                case "expression_statement" | "declaration":
+                    self._simple(node)
                 case "if_statement":
                     condition, then, other = (
                         node.child_by_field_name(name) for name in ("condition", "consequence", "alternative")
@@ -85,6 +81,10 @@ class Reader(ExpressionReader):
             self._statement(node)
         self.scopes.pop()
 
+    def _simple(self, node: Node | None) -> None:
+        for one in statements(node):
+            self._declaration(one.of) if one.of[0] == "declare" else self._changes(one.of)
+
     def _declaration(self, of: Term) -> None:
         for name, stars, size, value in of[2]:
             made = value[1] if value is not None and value[0] == "call" else ""
@@ -101,10 +101,7 @@ class Reader(ExpressionReader):
 
     def _changes(self, of: Term) -> None:
         match of:
-            case "two", ",", left, right:
-                self._changes(left)
-                self._changes(right)
-            case "step", _, _, ("name", name) if self._of(name) in (SIZE, POINTER):
+            case "step", _, ("name", name) if self._of(name) in (SIZE, POINTER):
                 pass
             case "call", name, arguments:
                 self._call(name, arguments)
@@ -139,15 +136,12 @@ class Reader(ExpressionReader):
         )
         body = node.child_by_field_name("body")
         assert body is not None
-        if first is not None:
-            of = term(first)
-            self._declaration(of) if of[0] == "declare" else self._changes(of)
+        self._simple(first)
         if condition is None:
             raise Broken("loop", "a loop has no test")
-        if update is not None:
-            self._changes(term(update))
+        self._simple(update)
         self._block(inner(body) if body.type == "compound_statement" else [body])
-        self._test(term(condition), [*parts(update), *direct(body)], [*parts(update), *every(body)])
+        self._test(term(condition), [*direct(update), *direct(body)], [*direct(update), *every(body)])
         self.scopes.pop()
 
     def _test(self, of: Term, once: Sequence[Term], anywhere: Sequence[Term]) -> None:
@@ -191,7 +185,7 @@ class Reader(ExpressionReader):
     def _step(self, of: Term) -> int:
         """1 or -1 for a step up or down by a constant, else 0."""
         match of:
-            case "step", way, _, _:
+            case "step", way, _:
                 return int(way)
             case "assign", ("+" | "-") as sign, _, by if self._constant(by):
                 return 1 if sign == "+" else -1

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorop.author.addresses.knowledge import LANES, Callables, Names
-from tensorop.author.addresses.syntax import Term
-from tensorop.author.addresses.values import TYPES
+from tensorop.author.c_types import TYPES
+from tensorop.author.contracts import LANES, CallContract
 from tensorop.author.grammar import Broken
-from tensorop.model.primitive import Collective, Primitives, shape_of
+from tensorop.author.terms import Term
+from tensorop.model.primitive import Collective, shape_of
 
 MOST_LITERAL = 1 << 31
 SIZE, BOOL, DATA, PREDICATE, POINTER, SCALE = "a size", "a bool", "data", "a predicate", "an address", "alpha or beta"
@@ -23,9 +23,9 @@ CASTS = ("size_t", "ptrdiff_t")
 class ExpressionReader:
     """Reads the expressions of one template in its function; raises Broken for one that is not of its kind."""
 
-    def __init__(self, primitives: Primitives, callables: Callables, names: Names) -> None:
-        self.callables, self.names, self.predicate = callables, names, primitives.predicate
-        self.device = any(isinstance(one, Collective) for one in callables.values())
+    def __init__(self, contract: CallContract) -> None:
+        self.contract, self.callables, self.predicate = contract, contract.callables, contract.primitives.predicate
+        self.device = any(isinstance(one, Collective) for one in self.callables.values())
         self.scopes: list[dict[str, str]] = [{}]
         self.strides: set[str] = set()  # of the operands, by the contract
         self.paces: set[str] = set()
@@ -79,7 +79,7 @@ class ExpressionReader:
                 pass
             case ("name", name) if self._of(name) is SIZE or (self.device and self._of(name) is BOOL):
                 pass
-            case ("name", name) if self._of(name) is PREDICATE and self.predicate in TYPES:
+            case ("name", name) if self._of(name) is PREDICATE and self.contract.counted:
                 pass
             case "two", ("+" | "-"), left, right:
                 self._size(left)
@@ -91,7 +91,7 @@ class ExpressionReader:
                     raise Broken("division", "it divides by 0")
                 self._size(left)
                 self._size(right)
-            case "two", ("<<" | ">>"), left, ("number", int(by), _) if by < 32:
+            case "two", ("<<" | ">>"), left, ("number", int(by), _) if 0 <= by < 32:
                 self._size(left)
             case "choice", condition, yes, no:
                 self._smaller(condition, yes, no)
@@ -166,7 +166,7 @@ class ExpressionReader:
             case "two", ">>", value, by:
                 self._data(value)
                 self._size(by)
-            case "cast", kind, 0, value if kind in self.names.data:
+            case "cast", kind, 0, value if kind in self.contract.data:
                 self._data(value)
             case "choice", condition, yes, no:
                 self._condition(condition)
@@ -208,7 +208,7 @@ class ExpressionReader:
                 pass
             case "call", name, arguments if self._returns(name) == PREDICATE:
                 self._call(name, arguments)
-            case _ if self.predicate in TYPES:
+            case _ if self.contract.counted:
                 self._size(of)
             case _:
                 raise Broken("statement", f"where a predicate is expected stands {words_of(of)}")
@@ -238,12 +238,12 @@ class ExpressionReader:
 
     def _kind(self, kind: str, stars: int, made: str = "") -> str:
         """The kind of a declared name. made: the primitive that its first value is of."""
-        if stars or kind in self.names.addresses:
+        if stars or kind in self.contract.addresses:
             return POINTER
-        both = TYPES.keys() | self.names.vectors  # a set's predicates may have the type of its sizes or vectors
+        both = TYPES.keys() | self.contract.vectors  # a set's predicates may have the type of its sizes or vectors
         if kind == self.predicate and (kind not in both or self._returns(made) == PREDICATE):
             return PREDICATE
-        if kind in self.names.data or kind in self.names.vectors:
+        if kind in self.contract.data or kind in self.contract.vectors:
             return DATA
         return BOOL if kind == "bool" else SIZE
 
@@ -283,4 +283,4 @@ def words_of(of: Term) -> str:
         case "cast", kind, stars, _:
             return f"a cast to {kind}{' *' * (stars > 0)}"
     words = {"item": "an element", "at": "an element", "assign": "an assignment", "step": "++ or --", "choice": "'?:'"}
-    return words.get(of[0], {"address": "'&'", "row": "a list", "part": "a part of a vector"}.get(of[0], f"{of[-1]}"))
+    return words.get(of[0], {"row": "a list", "part": "a part of a vector"}.get(of[0], f"{of[-1]}"))

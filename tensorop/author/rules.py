@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 
 from tensorop.author import c_gate, gate
-from tensorop.author.addresses import admission
+from tensorop.author.addresses import admission, symbols
 from tensorop.specs import yamlfile
 from tensorop.specs.yamlfile import File, Record
 
@@ -30,9 +30,9 @@ class Rule(Record):
             region=c_gate.MAX_REGION >> 10,
             statement=c_gate.MAX_STATEMENT >> 10,
             array=c_gate.MAX_ARRAY,
-            number=admission.MOST_COMPARED,
-            together=admission.MOST_TOGETHER + admission.MOST_COMPARED,
-            block=admission.MOST_OF_BLOCK,
+            number=symbols.MOST_COMPARED,
+            together=admission.MOST_TOGETHER + symbols.MOST_COMPARED,
+            block=symbols.MOST_OF_BLOCK,
             apart=admission.MOST_APART,
         )
 

@@ -6,6 +6,7 @@ no coefficient is negative.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -134,8 +135,7 @@ def symbol(name: str) -> Poly:
 ZERO, ONE = number(0), number(1)
 
 _MOST_BEGUN = 1 << 9  # kernels that share the object without facts
-_BEGUN = 0
-
+_BEGUN = itertools.count(1)
 _PROVED: dict[tuple[frozenset[Key], Key], bool] = {}  # by facts and goal
 
 
@@ -165,9 +165,8 @@ class Facts:
     @staticmethod
     def none() -> Facts:
         """An object without facts. It is shared by up to _MOST_BEGUN kernels, with the results cached in it."""
-        global _BEGUN, _NOTHING
-        _BEGUN += 1
-        if _BEGUN % _MOST_BEGUN == 0:
+        global _NOTHING
+        if next(_BEGUN) % _MOST_BEGUN == 0:
             _NOTHING = Facts()
         return _NOTHING
 
@@ -302,15 +301,9 @@ class _Search:
         if depth == 0 or self.left < 0:
             return False
         if negative:
-            choices = min(
-                (
-                    [(monomial, fact) for fact in self.facts if fact.get(monomial, 0) < 0]
-                    for monomial in sorted(
-                        negative, key=len, reverse=True
-                    )  # products first: their facts also have the other monomials
-                ),
-                key=len,
-            )
+            negative.sort(key=len, reverse=True)  # products first: their facts also have the other monomials
+            of_each = ([(one, fact) for fact in self.facts if fact.get(one, 0) < 0] for one in negative)
+            choices = min(of_each, key=len)
         else:
             choices = [
                 (monomial, fact)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from tensorop.author.addresses.interpreter import Interpreter
-from tensorop.author.addresses.knowledge import Callables, Names, Refusal
+from tensorop.author.addresses.prover import Prover
+from tensorop.author.contracts import CallContract
+from tensorop.author.grammar import Refusal
 from tensorop.author.language import Reader
-from tensorop.model.primitive import Primitives
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,6 @@ class Function:
     last: int
 
 
-@dataclass(frozen=True)
-class CallContract:
-    """What a text may call, and what each call promises."""
-
-    primitives: Primitives
-    callables: Callables  # primitives and collectives by the name in C
-    names: Names  # the C types of these
-
-    @staticmethod
-    def of(primitives: Primitives, callables: Callables) -> CallContract:
-        return CallContract(primitives, callables, Names.of(primitives, callables))
-
-
 def prove(function: Function, contract: CallContract) -> list[tuple[int, int]]:
     """The bytes (first, last) of each statement that nothing executes: these are not proved, and must not be compiled.
 
@@ -43,11 +30,10 @@ def prove(function: Function, contract: CallContract) -> list[tuple[int, int]]:
     """
     body = function.node.child_by_field_name("body")
     assert body is not None
-    given = contract.primitives, contract.callables, contract.names
-    machine = Interpreter(*given)
+    prover = Prover(contract)
     try:
-        Reader(*given).read(function.node, body, function.first, function.last)
-        machine.run(function.node, body, function.first, function.last)
+        Reader(contract).read(function.node, body, function.first, function.last)
+        prover.run(function.node, body, function.first, function.last)
     except Refusal as refusal:
-        raise Refusal(refusal.guard, machine.readable(refusal.message), refusal.node or body) from None
-    return machine.unreached()
+        raise Refusal(refusal.guard, prover.symbols.readable(refusal.message), refusal.node or body) from None
+    return prover.trace.unreached()

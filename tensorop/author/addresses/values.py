@@ -1,34 +1,14 @@
-"""The values of names while a kernel is interpreted, and the states of the interpreter."""
+"""The values of names while a function is interpreted."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
-
-
-class Type(NamedTuple):
-    """A C integer type."""
-
-    signed: bool
-    bits: int
-
-
-SIZE, INT = Type(False, 64), Type(True, 32)
-SIGNED_SIZE, UNSIGNED = Type(True, 64), Type(False, 32)
-TYPES = {
-    **dict.fromkeys(("size_t", "uint64_t", "unsigned long", "unsigned long long", "unsigned long int"), SIZE),
-    **dict.fromkeys(("ptrdiff_t", "int64_t", "long", "long long", "long int", "signed long"), SIGNED_SIZE),
-    **dict.fromkeys(("int", "int32_t", "signed", "signed int"), INT),
-    **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), UNSIGNED),
-    **dict.fromkeys(("short", "int16_t", "short int", "signed short"), Type(True, 16)),
-    **dict.fromkeys(("unsigned short", "uint16_t"), Type(False, 16)),
-    **dict.fromkeys(("signed char", "int8_t"), Type(True, 8)),
-    **dict.fromkeys(("unsigned char", "uint8_t", "bool"), Type(False, 8)),
-}
+from tensorop.author.addresses.linear import ZERO, Poly
+from tensorop.author.c_types import Type
 
 
 class Data(Enum):
@@ -38,8 +18,6 @@ class Data(Enum):
     SCALE = "scale"  # alpha or beta, unchanged
     HALF = "half"  # an operand's bits, from one primitive to another
     UNSET = "unset"  # an unwritten local
-    NOTHING = "nothing"
-    ODD = "odd"  # unsupported, e.g. a computed address in the operator's own text
 
 
 @dataclass(eq=False)
@@ -56,6 +34,12 @@ class OperandMemory:
     aligned: int = 0  # bytes that the first address is a multiple of; 0: unknown
     room: Poly = ZERO  # elements past the end in which a vector that begins inside may end
     of: OperandMemory | None = None  # the memory that its pointers point to
+
+    @property
+    def pointed(self) -> OperandMemory:
+        """The memory that its pointers point to; without a size if none is declared."""
+        self.of = self.of or OperandMemory(f"*{self.name}", self.type, self.stars - 1, None, False)
+        return self.of
 
     @property
     def key(self) -> Hashable:
@@ -75,8 +59,7 @@ class Ptr(NamedTuple):
 
     operand: OperandMemory
     offset: Poly | None  # in elements; None: unknown
-    type: str  # of the pointer
-    stars: int
+    type: str  # of the pointer; unlike the operand's for a descriptor
 
 
 class Pred(NamedTuple):
@@ -94,35 +77,6 @@ class PartialVector(NamedTuple):
 Value = Int | Ptr | Pred | PartialVector | Data
 
 
-@dataclass
-class State:
-    """The state on one path to a point of the text."""
-
-    env: dict[str, Value]
-    facts: Facts
-    ones: frozenset[str] = field(default_factory=frozenset)  # strides that are 1 here
-
-    def copy(self) -> State:
-        return State(dict(self.env), self.facts, self.ones)
-
-
-LARGEST = 1 << 62  # limit of a number that is compared or divided
-KEPT = 1 << 58  # limit of a counter in every iteration
-
-
-def literal(value: int, text: str) -> Int:
-    """An integer literal of C; its type depends on suffix, base and size."""
-    suffix = text.lower()[len(text.rstrip("uUlL")) :]
-    kinds = (INT, UNSIGNED, SIGNED_SIZE, SIZE)
-    of_base = kinds if text[:1] == "0" else (INT, SIGNED_SIZE)
-    fits = [
-        kind
-        for kind in ((UNSIGNED, SIZE) if "u" in suffix else of_base)
-        if value < 1 << kind.bits - kind.signed and ("l" not in suffix or kind.bits == 64)
-    ]
-    return Int(number(value), fits[0]) if fits else Int(None, SIZE)
-
-
 @dataclass(frozen=True)
 class Way:
     """The additional facts on one path after a condition."""
@@ -138,20 +92,6 @@ class Way:
 Ways = list[Way]
 
 
-def limits_of(kind: Type, most: int = LARGEST) -> tuple[int, int]:
-    if kind.bits == 64:
-        return (-most if kind.signed else 0), most
-    return (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.signed else (0, (1 << kind.bits) - 1)
-
-
-def common(a: Type, b: Type) -> Type:
-    """The common type of two operands, by C's usual arithmetic conversions."""
-    a, b = (INT if one.bits < 32 else one for one in (a, b))
-    if a.bits != b.bits:
-        return a if a.bits > b.bits else b
-    return Type(a.signed and b.signed, a.bits)
-
-
 def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] | None:
     """The values that hold on both of two paths; None if their numbers differ."""
     made: dict[str, Value] = {}
@@ -159,69 +99,29 @@ def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] |
         other = b.get(name)
         if value is other or value == other:
             made[name] = value
-        elif isinstance(value, Data) and isinstance(other, Data):
-            made[name] = Data.UNSET if Data.UNSET in (value, other) else Data.NUMBER
-        elif (
-            isinstance(value, (Data, PartialVector))
-            and isinstance(other, (Data, PartialVector))
-            and Data.UNSET not in (value, other)
-        ):
-            made[name] = PartialVector(ZERO)
-        elif value is Data.UNSET or other is Data.UNSET or other is None:
+        elif other is None or Data.UNSET in (value, other):
             made[name] = Data.UNSET
+        elif isinstance(value, (Data, PartialVector)) and isinstance(other, (Data, PartialVector)):
+            both = isinstance(value, Data) and isinstance(other, Data)
+            made[name] = Data.NUMBER if both else PartialVector(ZERO)
         else:
             return None
     return made
 
 
 def replaced(value: Value, name: str, by: Poly) -> Value:
+    if isinstance(value, Data) or (poly := poly_of(value)) is None:
+        return value
+    poly = poly.replaced(name, by)
+    return value._replace(offset=poly) if isinstance(value, Ptr) else type(value)(poly, *value[1:])
+
+
+def poly_of(value: Value | None) -> Poly | None:
+    """A number, or the offset of an address; None if it is unknown or the value has none."""
     match value:
-        case Int(Poly() as poly, kind):
-            return Int(poly.replaced(name, by), kind)
-        case Ptr(_, Poly() as offset):
-            return value._replace(offset=offset.replaced(name, by))
-        case Pred(count) | PartialVector(count):
-            return type(value)(count.replaced(name, by))
-    return value
-
-
-def next_turn(value: Value, turn: str) -> Value:
-    return replaced(value, turn, symbol(turn) + ONE)
-
-
-def nothing_known(value: Value) -> bool:
-    return (isinstance(value, Int) and value.poly is None) or (isinstance(value, Ptr) and value.offset is None)
-
-
-def step_between(before: Value, after: Value | None, turn: str) -> Poly | None:
-    """The step of a name in one iteration; None if it depends on the iteration's number or is unknown."""
-    match before, after:
-        case Int(Poly() as old, _), Int(Poly() as new, _):
-            step = new - old
-        case Ptr(one, Poly() as old), Ptr(other, Poly() as new) if one is other:
-            step = new - old
-        case _:
-            return None
-    return None if turn in step.symbols else step
-
-
-def change(fact: Poly, turn: str) -> Poly | None:
-    """The amount that each iteration adds to a polynomial; None if it differs between iterations."""
-    split = fact.by(turn)
-    return None if split is None or turn in split[0].symbols else split[0]
-
-
-def symbols_of(state: State) -> set[str]:
-    found: set[str] = set()
-    for value in state.env.values():
-        match value:
-            case Int(Poly() as poly, _) | Ptr(_, Poly() as poly) | Pred(poly) | PartialVector(poly):
-                found |= poly.symbols
-    return found
-
-
-def nowhere(at: Ptr) -> OperandMemory:
-    return OperandMemory(f"*{at.operand.name}", at.type, at.stars - 1, None, False)
+        case Int(poly, _) | Ptr(_, poly, _) | Pred(poly) | PartialVector(poly):
+            return poly
+    return None
 
 
 def spelled(poly: Poly) -> str:

@@ -3,9 +3,9 @@
 ("number", int | None, text)      None: not an integer
 ("name", name)
 ("two", operator, left, right)    ("one", operator, of)
-("step", +1 or -1, first, of)     ++ and --; first: postfix, so the value is the old one
+("step", +1 or -1, of)            ++ and --
 ("at", of)                        *of
-("item", of, index)               ("address", of)
+("item", of, index)
 ("call", name, arguments)         ("cast", type, stars, of)
 ("choice", condition, yes, no)    ("row", items)
 ("assign", operator, to, value)   operator: "" or that of +=, -=, ...
@@ -24,23 +24,11 @@ from tree_sitter import Node
 Term = tuple[Any, ...]
 
 _MOST = 1 << 15
-_MADE: dict[tuple[str, bytes], Term] = {}
-
-
-def term(node: Node) -> Term:
-    """A node's expression or declaration as a tuple."""
-    key = (node.type, node.text or b"")
-    made = _MADE.get(key)
-    if made is None:
-        made = _term(node)
-        if len(_MADE) >= _MOST:
-            _MADE.clear()
-        _MADE[key] = made
-    return made
+_MADE: dict[tuple[str, bytes], tuple[Statement, ...]] = {}
 
 
 class Statement:
-    """An expression or declaration; one object for each text.
+    """A change, a call or a declaration; one object for each text.
 
     plain: it has no effect but memory accesses and a new value of `to`
     names: the names in it, if it is plain
@@ -58,23 +46,31 @@ class Statement:
             case "assign", "", ("name", name), first:
                 self.to, value = name, first
             case ("assign", "", (("at" | "item"), *_) as place, first):
-                value = ("two", ",", place, first)
+                value = ("call", "", (place, first))
         names: dict[str, None] = {}
-        self.plain = value[0] != "declare" and _plain(value, names)
+        self.plain = _plain(value, names)
         self.names = tuple(names)
 
 
-_STATEMENTS: dict[int, Statement] = {}
-
-
-def statement(node: Node) -> Statement:
-    of = term(node)
-    made = _STATEMENTS.get(id(of))
-    if made is None or made.of is not of:
-        if len(_STATEMENTS) >= _MOST:
-            _STATEMENTS.clear()
-        made = _STATEMENTS[id(of)] = Statement(of)
+def statements(node: Node | None) -> tuple[Statement, ...]:
+    """The statements of a declaration, or those of an expression that commas separate."""
+    if node is None:
+        return ()
+    key = (node.type, node.text or b"")
+    made = _MADE.get(key)
+    if made is None:
+        if len(_MADE) >= _MOST:
+            _MADE.clear()
+        made = _MADE[key] = tuple(map(Statement, _changes(node)))
     return made
+
+
+def _changes(node: Node) -> Iterator[Term]:
+    if node.type in ("expression_statement", "comma_expression", "parenthesized_expression"):
+        for part in inner(node):
+            yield from _changes(part)
+    else:
+        yield term(node)
 
 
 def _plain(of: Term, names: dict[str, None]) -> bool:
@@ -87,7 +83,7 @@ def _plain(of: Term, names: dict[str, None]) -> bool:
         case "call":
             return all(_plain(one, names) for one in of[2])
         case "two":
-            return of[1] in ("+", "-", "*", ",") and _plain(of[2], names) and _plain(of[3], names)
+            return of[1] in ("+", "-", "*") and _plain(of[2], names) and _plain(of[3], names)
         case "at" | "item":
             return all(_plain(one, names) for one in of[1:])
     return False
@@ -102,7 +98,8 @@ def inner(node: Node) -> list[Node]:
     return [child for child in node.named_children if child.type != "comment"]
 
 
-def _term(node: Node) -> Term:
+def term(node: Node) -> Term:
+    """A node's expression or declaration as a tuple."""
     parts = inner(node)
     match node.type:
         case "identifier":
@@ -112,39 +109,33 @@ def _term(node: Node) -> Term:
         case "true" | "false":
             return "number", int(node.type == "true"), ""
         case "parenthesized_expression":
-            return _term(parts[0])
-        case "comma_expression":
-            return "two", ",", _term(parts[0]), _term(parts[1])
+            return term(parts[0])
         case "binary_expression":
-            return _two(_operator(node), _term(parts[0]), _term(parts[1]))
+            return _two(_operator(node), term(parts[0]), term(parts[1]))
         case "unary_expression":
-            return "one", _operator(node), _term(parts[0])
+            return "one", _operator(node), term(parts[0])
         case "update_expression":
-            up = 1 if _operator(node) == "++" else -1
-            first = node.children[0].is_named
-            return "step", up, first, _term(parts[0])
+            return "step", (1 if _operator(node) == "++" else -1), term(parts[0])
         case "pointer_expression":
-            return ("at" if node.children[0].type == "*" else "address"), _term(parts[0])
+            return ("at", term(parts[0])) if _operator(node) == "*" else ("odd", "'&'")
         case "field_expression" if _operator(node) == ".":
-            return "part", _term(parts[0]), text(node.child_by_field_name("field"))
+            return "part", term(parts[0]), text(node.child_by_field_name("field"))
         case "subscript_expression":
-            return "item", _term(parts[0]), _term(parts[1])
+            return "item", term(parts[0]), term(parts[1])
         case "call_expression":
             arguments = node.child_by_field_name("arguments")
             given = inner(arguments) if arguments is not None else []
-            return "call", text(node.child_by_field_name("function")), tuple(_term(one) for one in given)
+            return "call", text(node.child_by_field_name("function")), tuple(term(one) for one in given)
         case "cast_expression":
             kind = node.child_by_field_name("type")
             base = kind.child_by_field_name("type") if kind is not None else None
-            return "cast", _spaced(text(base)), text(kind).count("*"), _term(parts[-1])
+            return "cast", _spaced(text(base)), text(kind).count("*"), term(parts[-1])
         case "conditional_expression":
-            return "choice", _term(parts[0]), _term(parts[1]), _term(parts[2])
+            return "choice", term(parts[0]), term(parts[1]), term(parts[2])
         case "assignment_expression":
-            return "assign", _operator(node).removesuffix("="), _term(parts[0]), _term(parts[1])
-        case "sizeof_expression":
-            return "number", None, ""
+            return "assign", _operator(node).removesuffix("="), term(parts[0]), term(parts[1])
         case "initializer_list":
-            return "row", tuple(_term(one) for one in parts)
+            return "row", tuple(term(one) for one in parts)
         case "declaration":
             of = _spaced(text(node.child_by_field_name("type")))
             return "declare", of, tuple(_declared(one) for one in node.children_by_field_name("declarator"))
@@ -166,7 +157,7 @@ def _declared(node: Node) -> tuple[str, int, str | None, Term | None]:
     while at is not None and at.type != "identifier":
         if at.type == "init_declarator":
             first = at.child_by_field_name("value")
-            value = _term(first) if first is not None else None
+            value = term(first) if first is not None else None
         elif at.type == "array_declarator":
             size = text(at.child_by_field_name("size")) if size is None else "?"
         stars += at.type == "pointer_declarator"
@@ -188,43 +179,30 @@ def parameters(function: Node) -> list[tuple[str, int, str]]:
     return found
 
 
-def parts(node: Node | None) -> Iterator[Term]:
-    """The changes in a statement or an expression, which commas separate."""
-    if node is None or node.type == "declaration":
-        return
-    left = [term(part) for part in (inner(node) if node.type == "expression_statement" else [node])]
-    while left:
-        of = left.pop(0)
-        if of[:2] == ("two", ","):
-            left[:0] = of[2:]
-        else:
-            yield of
-
-
-def direct(body: Node) -> Iterator[Term]:
-    """The changes in a body that every turn makes once."""
-    if body.type == "compound_statement":
-        for child in inner(body):
+def direct(node: Node | None) -> Iterator[Term]:
+    """The changes that each execution of a statement or an expression makes once."""
+    if node is not None and node.type == "compound_statement":
+        for child in inner(node):
             yield from direct(child)
-    elif body.type == "expression_statement":
-        yield from parts(body)
+    elif node is not None and (node.type == "expression_statement" or not node.type.endswith("_statement")):
+        yield from (one.of for one in statements(node))
 
 
 def every(node: Node) -> Iterator[Term]:
     """Every change in a statement."""
     if node.type == "expression_statement":
-        yield from parts(node)
+        yield from direct(node)
     elif node.type == "for_statement":
-        yield from parts(node.child_by_field_name("initializer"))
-        yield from parts(node.child_by_field_name("update"))
+        for name in ("initializer", "update"):
+            yield from direct(node.child_by_field_name(name))
     for child in node.named_children:
         if child.type.endswith("_statement") or child.type == "else_clause":
             yield from every(child)
 
 
 def changed(of: Term) -> str:
-    """The name that a change is of; empty for an element or a call."""
-    to: Term = of[3] if of[0] == "step" else of[2] if of[0] == "assign" else ()
+    """The name that a change is of; empty for an element, a call or a declaration."""
+    to: Term = of[2] if of[0] in ("step", "assign") else ()
     return str(to[1]) if to and to[0] == "name" else ""
 
 
