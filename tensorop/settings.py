@@ -46,13 +46,8 @@ _SECRET = re.compile(
 
 
 CLIENT = (
-    "OPENAI_ORG_ID",
-    "OPENAI_PROJECT_ID",
-    "OPENAI_CUSTOM_HEADERS",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "SSLKEYLOGFILE",
-)
+    "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE",
+)  # fmt: skip
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")  # compared in upper case
 
 

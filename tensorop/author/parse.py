@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -79,20 +79,17 @@ def check(template: KernelTemplate) -> None:
             raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")
     for tunable, values in template.tunables.items():
         _check_tunable(origin, tunable, values)
-    for key, names in {"facts": template.facts, "model": template.model}.items():
-        for name in names:
-            if not _NAME.fullmatch(name):
-                raise SpecError(f"{origin}: key '{key}': expected lower-case names, got '{name[:60]}'")
-    for word in template.needs:
-        if not _NAME.fullmatch(word):
-            raise SpecError(f"{origin}: key 'needs': expected names of primitives, got '{word[:60]}'")
-    for tunable in template.unseen:
-        if tunable not in template.tunables:
-            raise SpecError(f"{origin}: key 'unseen': expected names of its tunables, got '{tunable[:60]}'")
-    for tunable in (*template.prior.of, *template.prior.apart) if template.prior else ():
-        if tunable.isidentifier() and len(tunable) <= 32:
-            continue
-        raise SpecError(f"{origin}: key 'prior': expected names of tunables or settings, got '{tunable[:60]}'")
+    prior = (*template.prior.of, *template.prior.apart) if template.prior else ()
+    named: tuple[tuple[str, Iterable[str], Callable[[str], object], str], ...] = (
+        ("facts", template.facts, _NAME.fullmatch, "lower-case names"),
+        ("model", template.model, _NAME.fullmatch, "lower-case names"),
+        ("needs", template.needs, _NAME.fullmatch, "names of primitives"),
+        ("unseen", template.unseen, template.tunables.__contains__, "names of its tunables"),
+        ("prior", prior, lambda name: name.isidentifier() and len(name) <= 32, "names of tunables or settings"),
+    )
+    for key, names, is_good, expected in named:
+        if (wrong := next((name for name in names if not is_good(name)), None)) is not None:
+            raise SpecError(f"{origin}: key '{key}': expected {expected}, got '{wrong[:60]}'")
     if not template.text.strip():
         raise SpecError(f"{origin}: expected C text after the head, got none")
     if len(template.text) > MAX_BODY:

@@ -203,7 +203,7 @@ def expressions(operator: Operator, platform: Platform, template: KernelTemplate
     for name, values in columns.items():
         with _at(f"{_yaml(operator)}: key 'features.{name}'"):
             rule(values.min() >= 0, f"expected numbers from 0, got {values.min()}")
-    term_matrix(operator, platform, dtype, blocked, columns)
+    term_matrix(operator, platform, blocked, columns)
     if operator.direct is not None:
         direct.may_serve(operator, platform, dtype, columns)
 

@@ -33,6 +33,7 @@ WORK = (
 )  # fmt: skip
 INDEPENDENT = (2, 4, 8)  # multiplies of a step that do not wait for each other, at most
 LEVELS = ("l1", "whole_l2", "whole_l3")
+Columns = Mapping[str, NDArray[Any]]  # name -> its value for each problem
 _FLOPS, _BYTES = "work()", "traffic()"  # names that no feature can have
 
 
@@ -50,24 +51,14 @@ def quantities(operator: Operator, of: Sequence[Problem]) -> dict[str, NDArray[A
 
 
 def term_matrix(
-    operator: Operator,
-    platform: Platform,
-    dtype: str,
-    variant: Variant,
-    known: Mapping[str, NDArray[Any]],
-    vlen: int = 0,
+    operator: Operator, platform: Platform, variant: Variant, known: Columns, vlen: int = 0
 ) -> NDArray[np.float64]:
     """Cost terms of a variant, problems x terms. Arguments and errors as `named_terms`."""
-    return np.stack([*named_terms(operator, platform, dtype, variant, known, vlen).values()], axis=1)
+    return np.stack([*named_terms(operator, platform, variant, known, vlen).values()], axis=1)
 
 
 def named_terms(
-    operator: Operator,
-    platform: Platform,
-    dtype: str,
-    variant: Variant,
-    known: Mapping[str, NDArray[Any]],
-    vlen: int = 0,
+    operator: Operator, platform: Platform, variant: Variant, known: Columns, vlen: int = 0
 ) -> dict[str, NDArray[np.float64]]:
     """Cost terms of a variant: name -> values of the problems, not negative.
 
@@ -80,7 +71,7 @@ def named_terms(
 
     Raises SpecError where an expression of operator.yaml cannot be read or evaluated, or `decide.c.j2` is wrong.
     """
-    numbers = constants(operator, platform, dtype, variant, vlen)
+    numbers = constants(operator, platform, variant, vlen)
     columns, count = columns_of(operator, known)
     if (text := instantiate.decide(operator, platform, variant)) is not None:
         columns |= {name: of[0] for name, of in decisions.compiled(text).of(numbers, columns).items()}
@@ -94,12 +85,7 @@ def named_terms(
 
 
 def of_blockings(
-    operator: Operator,
-    platform: Platform,
-    kernel: Kernel,
-    points: Sequence[Point],
-    known: Mapping[str, NDArray[Any]],
-    vlen: int = 0,
+    operator: Operator, platform: Platform, kernel: Kernel, points: Sequence[Point], known: Columns, vlen: int = 0
 ) -> dict[str, NDArray[np.float64]]:
     """The core's terms of a kernel's blockings, blockings x problems; empty for an operator without `decide.c.j2`.
 
@@ -110,7 +96,7 @@ def of_blockings(
     if text is None:
         return {}
     of_points = {name: np.array([point[name] for point in points]) for name in points[0]}
-    numbers = constants(operator, platform, kernel.dtype, variant, vlen)
+    numbers = constants(operator, platform, variant, vlen)
     columns, _ = columns_of(operator, known)
     found = _physical(numbers, decisions.compiled(text).of({**numbers, **of_points}, columns))
     return {"call": np.ones((len(points), len(next(iter(columns.values()))))), **found}
@@ -152,24 +138,19 @@ def _own(
         raise SpecError(f"{operator.folder / 'operator.yaml'}: key 'costs': {error}") from None
 
 
-def columns_of(operator: Operator, features: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[np.float64]], int]:
+def columns_of(operator: Operator, features: Columns) -> tuple[dict[str, NDArray[np.float64]], int]:
     """The features that expressions may name, and the number of problems."""
     columns = {name: np.asarray(features[name], dtype=np.float64) for name in operator.seen}
     return columns, len(next(iter(columns.values())))
 
 
-def constants(
-    operator: Operator,
-    platform: Platform,
-    dtype: str,
-    variant: Variant,
-    vlen: int = 0,
-) -> dict[str, Value]:
+def constants(operator: Operator, platform: Platform, variant: Variant, vlen: int = 0) -> dict[str, Value]:
     """The names of a variant that terms may use.
 
     These are its tunables, the platform's facts, `reads_*`, `masked`, `lengths` (1 where a mask is a vector length),
     `lanes` and `short_lanes` (elements of the chosen and the shortest vectors), and `whole_l1`, `whole_l2`, `whole_l3`.
     """
+    dtype = variant.kernel.dtype
     facts = instantiate.facts(platform, dtype, variant.point)
     short, primitives = instantiate.narrow(platform, variant.kernel), platform.primitives_of(dtype, variant.point)
     lanes = platform.lanes(dtype, variant.point, vlen)

@@ -107,7 +107,7 @@ class Candidates:
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Cost terms of a variant, problems x terms. columns: as `columns` makes them."""
-        return term_matrix(self.operator, self.platform, self.dtype, variant, columns, self.vlen)
+        return term_matrix(self.operator, self.platform, variant, columns, self.vlen)
 
     def columns(self, problems: Sequence[Problem]) -> dict[str, NDArray[Any]]:
         """As `quantities`."""

@@ -72,6 +72,12 @@ def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Map
     return Variant(Kernel(template, dtype, Point.of(own)), Point.of(blocking))
 
 
+_OF_PRIMITIVES = (
+    "element", "vector", "storage", "storage_vector", "compute", "compute_vector", "predicate", "lanes", "masked",
+    "headers", "support",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class TemplateNames:
     """Names of one kernel that templates may use besides facts, tunables and primitives. No tunable may have one."""
@@ -111,29 +117,14 @@ class TemplateNames:
             full_tile=False,
             dtype=dtype,
             prefix=dtype,
-            element=primitives.element,
-            vector=primitives.vector,
-            storage=primitives.storage,
-            storage_vector=primitives.storage_vector,
-            compute=primitives.compute,
-            compute_vector=primitives.compute_vector,
-            predicate=primitives.predicate,
-            lanes=primitives.lanes,
-            masked=primitives.masked,
             group=primitives.formats.group,
             whole=NUMBERS[primitives.formats.accumulator].whole,
-            headers=primitives.headers,
-            support=primitives.support,
-            template={
-                "name": template.name,
-                "strategy": template.strategy,
-                "author": template.author,
-                "reads": dict(template.reads),
-            },
+            template={name: getattr(template, name) for name in ("name", "strategy", "author", "reads")},
             point=str(full),
             platform_name=platform.name,
             tool_version=__version__,
             primitive_sets=", ".join(sorted(set(primitives.sources.values()))),
+            **{name: getattr(primitives, name) for name in _OF_PRIMITIVES},
         )
 
 

@@ -19,17 +19,8 @@ from tensorop.runners.base import Launch, Machine
 from tensorop.specs import files
 
 # Connections are not shared: a program that never returns ends with its own connection (see harness.c).
-_OPTIONS = tuple(
-    word
-    for option in (
-        "BatchMode=yes",
-        "ConnectTimeout=10",
-        "ServerAliveInterval=5",
-        "ServerAliveCountMax=3",
-        "ControlPath=none",
-    )
-    for word in ("-o", option)
-)
+_SET = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3", "ControlPath=none")
+_OPTIONS = tuple(f"-o{option}" for option in _SET)
 _LIMITED = 'ulimit -c 0; ulimit -v 8388608 2>/dev/null; exec "$0" "$@"'
 _BACK_S = 45.0  # how long to wait for a lost board
 _ASK_BYTES = _PROBE_BYTES = 1 << 20

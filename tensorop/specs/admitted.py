@@ -42,16 +42,9 @@ _CPU = re.compile(_WORD)
 _QEMU_CPU = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.,={}+-]*")
 # Variables by which a baseline chooses its kernels; none makes it load, log or write.
 _VARIABLES = (
-    "OPENBLAS_CORETYPE",
-    "BLIS_ARCH_TYPE",
-    "ONEDNN_MAX_CPU_ISA",
-    "ONEDNN_CPU_ISA_HINTS",
-    "DNNL_MAX_CPU_ISA",
-    "LIBXSMM_TARGET",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "MKL_CBWR",
-    "MKL_DEBUG_CPU_TYPE",
-)
+    "OPENBLAS_CORETYPE", "BLIS_ARCH_TYPE", "ONEDNN_MAX_CPU_ISA", "ONEDNN_CPU_ISA_HINTS", "DNNL_MAX_CPU_ISA",
+    "LIBXSMM_TARGET", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "MKL_DEBUG_CPU_TYPE",
+)  # fmt: skip
 _BESIDE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*\.yaml")
 _VALUE = re.compile(r"[A-Za-z0-9_.,-]{0,64}")
 _HINT = "docs/how-to/describe-a-platform.md says what is, under compiler.flags"

@@ -18,16 +18,7 @@ from tensorop.specs.board_alternative import heirs
 
 _WHOLE = ("value", "m1", "like")  # mappings with one of these keys are replaced whole
 # keys that change no modelled cycles
-_LABELS = (
-    "name",
-    "version",
-    "calibrated",
-    "description",
-    "source",
-    "shared_by",
-    "alternatives",
-    "indicative",
-)
+_LABELS = ("name", "version", "calibrated", "description", "source", "shared_by", "alternatives", "indicative")
 MODELLED = 2  # cache levels in native/plugin/memory.c; farther memory is one latency and one interval
 _SIZES = tuple(f"l{number + 1}" for number in range(MODELLED))
 

@@ -52,7 +52,7 @@ def test_the_loops_do_what_the_model_says(name: str, template: str) -> None:
     platform, rng, seen = platforms.load(name), random.Random(f"{name} {template}"), set()
     for variant in counting.configurations(OPERATOR, platform, TEMPLATES[template], rng):
         driver = counting.Counting(OPERATOR, platform, variant, "driver.c.j2", PROBLEM, RUN, FUNCTIONS)
-        numbers = constants(OPERATOR, platform, "f32", variant, platform.vlens[-1])
+        numbers = constants(OPERATOR, platform, variant, platform.vlens[-1])
         text = instantiate.decide(OPERATOR, platform, variant)
         assert text is not None
         problems = drawn_problems(rng, 40)

@@ -52,7 +52,7 @@ def test_the_driver_does_what_the_model_says(name: str, template: str) -> None:
     platform, rng, seen = platforms.load(name), random.Random(f"{name} {template}"), 0
     for variant in counting.configurations(OPERATOR, platform, TEMPLATES[template], rng):
         driver = counting.Counting(OPERATOR, platform, variant, "driver.c.j2", PROBLEM, RUN, FUNCTIONS)
-        numbers = constants(OPERATOR, platform, "f32", variant, platform.vlens[-1])
+        numbers = constants(OPERATOR, platform, variant, platform.vlens[-1])
         text = instantiate.decide(OPERATOR, platform, variant)
         assert text is not None
         columns = drawn_problems(rng, 40)
@@ -97,6 +97,6 @@ def test_a_decision_of_the_driver_changes_the_model(tmp_path: Path) -> None:
     variant = instantiate.variant(OPERATOR, TEMPLATES["outer"], "f32", {**point, "mr_vectors": 2})
     columns = {"m": [2, 2], "n": [100, 1000], "k": [64, 64], "a_in_place": [1, 1], "b_in_place": [0, 0]}
     features = {name: np.array(values) for name, values in columns.items()}
-    before, after = (named_terms(one, platform, "f32", variant, features) for one in (OPERATOR, changed))
+    before, after = (named_terms(one, platform, variant, features) for one in (OPERATOR, changed))
     assert list(before["transposed"]) == [200, 2000]
     assert list(after["transposed"]) == [0, 2000]

@@ -54,7 +54,7 @@ def world(found: tuple[Problem, ...], off: float = 0.05) -> list[CostRow]:
     """What problems cost where time is spent as SPENT says, and a share of `off` beside it."""
     rng = np.random.default_rng(3)
     columns = SUBJECT.columns(found)
-    terms = [named_terms(OPERATOR, SUBJECT.platform, "f32", variant, columns) for variant in SUBJECT.variants]
+    terms = [named_terms(OPERATOR, SUBJECT.platform, variant, columns) for variant in SUBJECT.variants]
     costs = [sum(of[name] * each for name, each in SPENT.items()) for of in terms]
     noise = np.exp(rng.normal(0, off, (len(found), len(costs))))
     return [CostRow(problem, tuple(row)) for problem, row in zip(found, np.stack(costs, 1) * noise, strict=True)]

@@ -25,7 +25,7 @@ def terms(shape: str, layout: str = "nchw", **packs: int) -> dict[str, float]:
     subject = choice.Candidates(CONV2D, platforms.load("spacemit-k1"), "f32", (variant,))
     sizes = CONV2D.shapes.named(CONV2D.shapes.of(shape))
     columns = subject.columns([CONV2D.reference.problem("f32", sizes, {"layout": layout})])
-    found = named_terms(CONV2D, subject.platform, "f32", variant, columns)
+    found = named_terms(CONV2D, subject.platform, variant, columns)
     assert np.isfinite([*found.values()]).all()
     return {name: float(value[0]) for name, value in found.items() if value[0]}
 
