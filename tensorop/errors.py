@@ -15,8 +15,9 @@ A failing candidate is no error but an `Outcome` of its trial (see `tensorop.mod
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class TensoropError(Exception):
@@ -76,6 +77,15 @@ class MissingTool(JobError):
 
 class BoardError(JobError):
     """A board is lost, too slow, or not the core that its platform file declares."""
+
+
+@contextlib.contextmanager
+def of_system(kind: type[TensoropError], what: str, hint: str | None = None) -> Iterator[None]:
+    """Turns an OSError in the block into an error of this kind. what: the failure, without its reason"""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what}: {error.strerror or error}", hint=hint) from error
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], plugin: str | None = None) -> UnknownName:

@@ -9,7 +9,7 @@ from tensorop.calibration import constants, settle
 from tensorop.calibration import fit as fitting
 from tensorop.commands import microbench
 from tensorop.commands.check_platform import TOLERANCE, Line, UnderModel, span
-from tensorop.errors import JobError
+from tensorop.errors import JobError, of_system
 from tensorop.model.core import Core
 from tensorop.model.microbench import ClockedBenchmark, Question
 from tensorop.model.trial import Outcome
@@ -65,12 +65,8 @@ def on_board(under: UnderModel, target: Runner, core: Core, folder: Path) -> Ite
         return
     record = fitting.calibration(platform, model, fitting.BoardFigures(core, clocked, absent, verdicts), fitted)
     path = folder / f"calibration-{platform.name}.yaml"
-    try:
+    with of_system(JobError, f"{path} cannot be written", "run the command in a folder that you may write to"):
         path.write_text(constants.text(record), encoding="utf-8")
-    except OSError as error:
-        raise JobError(
-            f"{path} cannot be written: {error.strerror}", hint="run the command in a folder that you may write to"
-        ) from None
     if fitted.explains:
         for key, constant in record.constants.items():
             if constant.determined:

@@ -12,7 +12,7 @@ from tensorop.cli import screen, tables
 from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
-from tensorop.errors import UsageError
+from tensorop.errors import UsageError, of_system
 from tensorop.measure import statistics
 from tensorop.model.budget import parse_seconds
 from tensorop.model.hot_loop import HotLoop
@@ -98,12 +98,8 @@ def judge(
         )
     if template is not None:
         text = judging.template_text(file, found)
-        try:
+        with of_system(UsageError, f"--template {template} cannot be written", "choose another path"):
             template.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(
-                f"--template {template} cannot be written: {error.strerror}", hint="choose another path"
-            ) from None
     submission = judging.Submission(
         file,
         found,

@@ -15,7 +15,7 @@ from tensorop.backends import reach
 from tensorop.commands import beside, operator_read
 from tensorop.commands.advice import FAILED, PASSED, PASSED_TRUSTED
 from tensorop.costs.expected import Expectation
-from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError, of_system
 from tensorop.model.hot_loop import HotLoop
 from tensorop.model.kernel import TRUSTED, Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
@@ -245,15 +245,13 @@ def template_text(file: Path, operator: Operator, trusted: bool = False) -> str:
             f"{file}: expected a kernel template (*{TEMPLATE_SUFFIX}) or a C file (*{c_file.SUFFIX})",
             hint="docs/how-to/write-a-kernel-template.md has an example of each",
         )
-    try:
+    with of_system(UsageError, f"{file}: cannot be read", "check its permissions"):
         if not file.is_file():
             what = "it is not a file" if file.exists() else "the file does not exist"
             raise UsageError(f"{file}: {what}", hint=f"pass a kernel template (*{TEMPLATE_SUFFIX}) or a C file")
         if (size := file.stat().st_size) > 4 * MAX_TEXT:
             raise SpecError(f"{file} is too large: {size} bytes; a kernel has at most {MAX_TEXT} characters")
         text = files.text(file, 4 * MAX_TEXT)
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}", hint="check its permissions") from None
     if not file.name.endswith(c_file.SUFFIX):
         return text
     return (c_file.trusted_text if trusted else c_file.template_text)(text, operator.numbers, str(file))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, UsageError, of_system
 from tensorop.model.winner import DtypeRecord
 from tensorop.package import loadable
 from tensorop.specs import files, jsontext
@@ -74,10 +74,8 @@ def read_card(library: Path) -> Card:
     Raises UsageError if the file cannot be read or has no card, JobError if the card is damaged or of another version,
     or the file is truncated.
     """
-    try:
+    with of_system(UsageError, f"{library} cannot be read"):
         data = files.read(library, files.LIBRARY)
-    except OSError as error:
-        raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     at = data.find(MARKER.encode("latin-1"))
     if at < 0:
         loadable.require_uncut(library)

@@ -15,7 +15,7 @@ from elftools.common.exceptions import ELFParseError
 from elftools.elf.elffile import ELFFile
 
 from tensorop import __version__
-from tensorop.errors import JobError, MissingTool, UsageError
+from tensorop.errors import JobError, MissingTool, UsageError, of_system
 from tensorop.model.architecture import of_elf
 from tensorop.model.operator import Operator
 from tensorop.specs import files, products
@@ -48,10 +48,8 @@ def require_uncut(library: Path) -> None:
 
     Other files pass.
     """
-    try:
+    with of_system(UsageError, f"{library} cannot be read"):
         data = files.read(library, files.LIBRARY)
-    except OSError as error:
-        raise UsageError(f"{library} cannot be read: {error.strerror or error}") from None
     if not data.startswith(b"\x7fELF"):
         return
     try:

@@ -82,7 +82,8 @@ class CacheEntry:
                 f"{what} is not in the cache ({folder}), and --offline forbids the download",
                 hint=f"run once online: {self.command}",
             )
-        try:
+        hint = "free disk space, or set TENSOROP_CACHE to a folder that you may write to"
+        with errors.of_system(errors.JobError, f"cannot write {what} into the cache {folder.parent}", hint):
             paths.cache_dir()
             folder.parent.mkdir(parents=True, exist_ok=True)
             with locks.held(Path(f"{folder}.lock"), f"{self.doing} {what}"):
@@ -91,11 +92,6 @@ class CacheEntry:
                     purpose = f", {self.purpose}" if self.purpose else ""
                     log.info("%s %s%s%s; it is kept in %s", self.doing, what, size, purpose, folder)
                     _fill(folder, self.fill)
-        except OSError as e:
-            raise errors.JobError(
-                f"cannot write {what} into the cache {folder.parent}: {e.strerror or e}",
-                hint="free disk space, or set TENSOROP_CACHE to a folder that you may write to",
-            ) from e
         return folder
 
 

@@ -20,7 +20,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
-from tensorop.errors import TensoropError
+from tensorop.errors import TensoropError, of_system
 from tensorop.model.primitive import Primitive, Primitives
 from tensorop.process import children
 from tensorop.render import words
@@ -52,10 +52,8 @@ class _Files(jinja2.FileSystemLoader):
         for folder in self.searchpath:
             path = Path(folder, *jinja2.loaders.split_template_path(template))
             if os.path.lexists(path):
-                try:
+                with of_system(RenderError, f"{path} cannot be read"):
                     files.require(path, files.TEXT)
-                except OSError as error:
-                    raise RenderError(f"{path} cannot be read: {error.strerror}") from None
                 break
         return super().get_source(environment, template)
 

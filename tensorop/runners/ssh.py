@@ -98,13 +98,9 @@ class Ssh(Machine):
         """Copies a program or a folder of libraries to the board and returns its path there. Raises BoardError."""
         known = (path, path.stat().st_mtime_ns)
         if known not in self._placed:
-            try:
+            hint = "build it again, or remove it from its folder"
+            with errors.of_system(errors.BoardError, f"{path} cannot be copied to {self.host}", hint):
                 self._placed[known] = self._folder(path) if path.is_dir() else self._file(path)
-            except OSError as error:
-                raise errors.BoardError(
-                    f"{error.filename or path} cannot be copied to {self.host}: {error.strerror or error}",
-                    hint="build it again, or remove it from its folder",
-                ) from None
         return self._placed[known]
 
     def _file(self, path: Path) -> str:

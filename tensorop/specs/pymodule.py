@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tensorop.errors import SpecError, TensoropError, UsageError
+from tensorop.errors import SpecError, TensoropError, UsageError, of_system
 from tensorop.specs import files
 
 
@@ -22,10 +22,8 @@ def load(path: Path, name: str) -> ModuleType:
     name: of the package that the files of this folder are. Raises UsageError if an import is not installed,
     SpecError if the file fails.
     """
-    try:
+    with of_system(SpecError, f"{path} cannot be read"):
         files.require(path, files.TEXT)
-    except OSError as error:
-        raise SpecError(f"{path} cannot be read: {error.strerror}") from None
     for other in [one for one in sys.modules if one.startswith(f"{name}.")]:
         del sys.modules[other]  # of another folder
     sys.modules[name] = ModuleType(name)

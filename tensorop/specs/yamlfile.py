@@ -91,14 +91,15 @@ _EXPECTED = {
 
 
 @cache
-def _adapter(schema: type[T]) -> TypeAdapter[T]:
+def _adapter(schema: Any) -> TypeAdapter[Any]:
     return TypeAdapter(schema)
 
 
 def validate(schema: type[T], data: Mapping[str, object], origin: str) -> T:
     """Data as a record or a dataclass. Raises SpecError with file, key, expected and actual value."""
     try:
-        return _adapter(schema).validate_python(data)
+        made: T = _adapter(schema).validate_python(data)
+        return made
     except ValidationError as error:
         found = error.errors()
         inner = {item["loc"][:end] for item in found for end in range(1, len(item["loc"]))}

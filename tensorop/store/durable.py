@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tensorop.errors import JobError
+from tensorop.errors import JobError, of_system
 
 
 def sync(path: Path) -> None:
@@ -35,11 +35,9 @@ def replace(path: Path, text: str) -> None:
 
 
 def write(path: Path, text: str) -> Path:
-    """As `replace`; returns the path. Raises JobError if it cannot be written."""
-    try:
+    """As `replace`, in a folder that may not exist; returns the path. Raises JobError if it cannot be written."""
+    hint = "free disk space or make the folder writable, then run the same command again"
+    with of_system(JobError, f"{path} cannot be written", hint):
+        path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, text)
-    except OSError as error:
-        raise JobError(
-            f"cannot write {path}: {error.strerror or error}", hint="free disk space, or make it writable"
-        ) from error
     return path

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, UsageError, of_system
 from tensorop.model.kernel import KernelTemplate, KernelText
 from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Outcome, Trial
@@ -201,12 +201,10 @@ def load(path: Path) -> History:
 
 def _load(path: Path) -> tuple[History, int, bytes]:
     """The history, the length of the intact part in bytes, and the torn rest."""
-    try:
-        with io.BufferedReader(files.opened(path, files.JOURNAL)) as file:
-            files.require_narrow(path, file.peek(2))
-            return _history(path, file)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}", hint=START_OVER) from None
+    fault = of_system(UsageError, f"{path} cannot be read", START_OVER)
+    with fault, io.BufferedReader(files.opened(path, files.JOURNAL)) as file:
+        files.require_narrow(path, file.peek(2))
+        return _history(path, file)
 
 
 def _history(path: Path, file: IO[bytes]) -> tuple[History, int, bytes]:

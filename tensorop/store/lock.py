@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from tensorop.errors import JobError, SpecError, UsageError
+from tensorop.errors import JobError, SpecError, UsageError, of_system
 from tensorop.specs import files
 
 
@@ -20,19 +20,14 @@ class FolderLock:
         """Takes the lock. Raises JobError that names the other run, UsageError if the folder cannot be written."""
         work = folder / "work"
         self._owner = work / "owner"
-        try:
+        with of_system(UsageError, f"cannot write to {folder}", "choose another --out, or make it writable"):
             work.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(work / "lock")
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise JobError(
-                f"another run uses {folder} ({self._holder()})",
-                hint="wait for it, stop it, or choose another --out",
-            ) from None
-        except OSError as error:
-            raise UsageError(
-                f"cannot write to {folder}: {error.strerror or error}", hint="choose another --out, or make it writable"
-            ) from error
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                hint = "wait for it, stop it, or choose another --out"
+                raise JobError(f"another run uses {folder} ({self._holder()})", hint=hint) from None
         with contextlib.suppress(OSError):  # only the message of another run needs the name
             self._owner.write_text(f"process {os.getpid()} on {socket.gethostname()}")
 

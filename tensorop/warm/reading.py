@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from tensorop import paths
-from tensorop.errors import JobError, TensoropError, UsageError
+from tensorop.errors import JobError, TensoropError, UsageError, of_system
 from tensorop.model.job import Job
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage
@@ -180,10 +180,8 @@ def choice_of(record: Mapping[str, Any]) -> DtypeRecord:
 
 def read_winners(path: Path) -> WarmSource:
     """Reads a winners file. Raises UsageError with file, place and what was expected."""
-    try:
+    with of_system(UsageError, f"{path} cannot be read"):
         lines = files.plain(path, files.LINES).split(b"\n")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     if len(lines) > MOST:
         raise UsageError(f"{path} has {len(lines)} lines; a file of configurations has at most {MOST}")
     known: dict[tuple[str, str], list[StartPoint]] = {}

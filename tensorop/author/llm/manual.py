@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tensorop.author.llm.messages import Failure, Message, ModelReply, Request
-from tensorop.errors import JobError, SpecError
+from tensorop.errors import JobError, SpecError, of_system
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files
 from tensorop.store import durable
@@ -57,15 +57,9 @@ class ManualTransport:
         if path is not None:
             return path
         path = prompts / f"{len(known) + 1:04d}.md"
-        try:
-            for folder in (prompts, self._folder / "replies"):
-                folder.mkdir(parents=True, exist_ok=True)
-            durable.replace(path, text)
-        except OSError as error:
-            raise JobError(
-                f"{path} cannot be written: {error.strerror or error}",
-                hint="free disk space or make the folder writable, then run the same command again",
-            ) from error
+        durable.write(path, text)
+        with of_system(JobError, f"{self._folder} cannot be written", "make the folder writable"):
+            (self._folder / "replies").mkdir(exist_ok=True)
         return path
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tensorop.author.llm.messages import Failure, ModelReply, ReplyPlace, Request, Transport
-from tensorop.errors import JobError, SpecError
+from tensorop.errors import JobError, SpecError, of_system
 from tensorop.model.trial import Kind, Outcome
 from tensorop.specs import files, jsontext, yamlfile
 from tensorop.specs.prices import TokenPrice
@@ -266,14 +266,7 @@ class RecordedTransport:
         self._put(call.path, record)
 
     def _put(self, path: Path, record: dict[str, Any]) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            durable.replace(path, json.dumps(record, indent=1) + "\n")
-        except OSError as error:
-            raise JobError(
-                f"{path} cannot be written: {error.strerror or error}",
-                hint="free disk space or make the folder writable, then run the same command again",
-            ) from error
+        durable.write(path, json.dumps(record, indent=1) + "\n")
 
 
 def calls(folder: Path) -> list[RecordedCall]:
@@ -291,14 +284,9 @@ def _load(folder: Path) -> tuple[list[RecordedCall], int]:
 
 def discard(folder: Path) -> None:
     """Removes a transcript, with its questions and answers in files. Raises JobError if that fails."""
-    try:
+    with of_system(JobError, f"{folder} cannot be removed", "make the folder writable, or choose another --out"):
         if folder.exists():
             shutil.rmtree(folder)
-    except OSError as error:
-        raise JobError(
-            f"{error.filename or folder} cannot be removed: {error.strerror or error}",
-            hint="make the folder writable, or choose another --out",
-        ) from error
 
 
 def place(folder: Path) -> Path:
