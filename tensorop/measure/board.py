@@ -20,13 +20,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from tensorop.errors import JobError, MissingTool
+from tensorop.errors import JobError, MissingTool, SpecError
 from tensorop.measure import board_config
 from tensorop.paths import cache_dir, native_dir
 from tensorop.process import children
 from tensorop.provision.process import output_of
+from tensorop.specs import yamlfile
 from tensorop.specs.board import BoardModel
 from tensorop.specs.board_scenarios import alternative_values, scenario_values
 
@@ -78,9 +77,6 @@ class RegionCounts:
     def interval(self) -> tuple[float, float]:
         """Fewest and most cycles over the scenarios."""
         return min(self.cycles), max(self.cycles)
-
-
-_REGION = TypeAdapter(RegionCounts)
 
 
 @dataclass(frozen=True)
@@ -197,7 +193,7 @@ def parse(path: Path, alternatives: Sequence[str] = ()) -> tuple[RegionCounts, .
         return tuple(_region(json.loads(line), alternatives) for line in text.splitlines())
     except OSError as error:
         raise JobError(f"the board model wrote no report: {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, SpecError) as error:
         raise JobError(f"the board model's report {path} cannot be read: {error}") from None
 
 
@@ -214,4 +210,4 @@ def _region(data: dict[str, Any], alternatives: Sequence[str]) -> RegionCounts:
         "alternatives": dict(zip(alternatives, cycles[own:], strict=True)),
         "profile": [Executed(*one) for one in data.get("profile", ())],
     }
-    return _REGION.validate_python(found)
+    return yamlfile.validate(RegionCounts, found, "a region")

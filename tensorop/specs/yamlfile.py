@@ -98,7 +98,7 @@ def _adapter(schema: Any) -> TypeAdapter[Any]:
 def validate(schema: type[T], data: Mapping[str, object], origin: str) -> T:
     """Data as a record or a dataclass. Raises SpecError with file, key, expected and actual value."""
     try:
-        made: T = _adapter(schema).validate_python(data)
+        made: T = _adapter(schema).validate_python(data)  # type: ignore[arg-type]
         return made
     except ValidationError as error:
         found = error.errors()
