@@ -179,7 +179,8 @@ class Reader(ExpressionReader):
             raise Broken("loop", f"'{counter}' is changed in a block of the loop's body")
         for one in steps:
             by = self._step(one)
-            if by != way or (of[0] == "name" and (len(steps) > 1 or not _by_one(one))):
+            by_one = one[0] == "step" or (one[0] == "assign" and one[3][:2] == ("number", 1))
+            if by != way or (of[0] == "name" and (len(steps) > 1 or not by_one)):
                 raise Broken("loop", f"a turn does not move '{counter}' towards its bound by a constant step")
 
     def _step(self, of: Term) -> int:
@@ -202,10 +203,6 @@ class Reader(ExpressionReader):
             case "two", "*", left, right:
                 return self._constant(left) and self._constant(right)
         return False
-
-
-def _by_one(of: Term) -> bool:
-    return bool(of[0] == "step" or (of[0] == "assign" and of[3][:2] == ("number", 1)))
 
 
 def _names(of: Term) -> Iterator[str]:

@@ -328,8 +328,8 @@ def inspect(
         screen.echo_json(cards if len(cards) > 1 else next(iter(cards.values())))
     else:
         try:
-            for card in cards.values():
-                tables.show_card(card, trees)
+            for text in (text for card in cards.values() for text in tables.card_lines(card, trees)):
+                tables.line(text)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise JobError(
                 f"the provenance card of {path} is damaged: {type(error).__name__}: {error!s:.200}",

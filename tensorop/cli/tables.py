@@ -275,14 +275,11 @@ def show_explanation(found: Explanation) -> None:
     line(f"costs are in {_COUNTED if found.unit == modelled.UNIT else found.unit}")
 
 
-def show_card(card: Mapping[str, object], trees: bool = False) -> None:
-    """Shows a provenance card as text, one fact per line. trees: with the dispatch trees."""
-    for text in card_lines(card, trees):
-        line(text)
-
-
 def card_lines(card: Mapping[str, object], trees: bool) -> list[str]:
-    """The lines of `show_card`. Keys that this version does not know are shown as JSON."""
+    """A provenance card as text, one fact per line. Keys that this version does not know are shown as JSON.
+
+    trees: with the dispatch trees
+    """
     lines = []
     for key, value in card.items():
         if key == "dtypes" and isinstance(value, Mapping):

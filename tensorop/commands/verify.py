@@ -102,7 +102,8 @@ class _Judge:
         """
         reference = self.opened.operator.reference
         variants = self._variants(dtype)
-        blocking = {name: max(int(v[name]) for v in self._blockings(dtype)) for name in self._block_names()}
+        names = self.opened.operator.blocking.values
+        blocking = {name: max(int(v[name]) for v in self._blockings(dtype)) for name in names}
         tiles = [self._tile(variant, dtype, vlen) for variant in variants]
         cases: list[Case] = list(
             reference.full_grid(dtype, tiles[0], {**blocking, "variants": len(variants)}, self.seed.stream(0, vlen))
@@ -147,9 +148,6 @@ class _Judge:
 
     def _variants(self, dtype: str) -> list[Mapping[str, Any]]:
         return list(self.opened.card["dtypes"][dtype]["variants"])
-
-    def _block_names(self) -> tuple[str, ...]:
-        return tuple(self.opened.operator.blocking.values)
 
     def _blockings(self, dtype: str) -> list[Point]:
         operator, platform = self.opened.operator, self.opened.platform

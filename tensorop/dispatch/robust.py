@@ -8,11 +8,10 @@ for the report.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tensorop.dispatch import evidence
 from tensorop.dispatch.choice import CostRow, CostsByVlen
@@ -113,12 +112,9 @@ def _noted(task: Task, given: Winners) -> list[CloseVariants] | None:
     assumed = task.target.assumed
     for data in reversed(list(evidence.notes(task, given, NOTE))):
         if assumed is not None and data.get("alternatives") == list(assumed.alternatives):
-            return [_contest(found) for found in data["contests"]]
+            names = ("vlen", "problem", "variants", "cycles", "under")
+            return [CloseVariants(*(found[name] for name in names)) for found in data["contests"]]
     return None
-
-
-def _contest(data: Mapping[str, Any]) -> CloseVariants:
-    return CloseVariants(*(data[name] for name in ("vlen", "problem", "variants", "cycles", "under")))
 
 
 def _counted(task: Task, inside: LibraryBench, of_variants: CostsByVlen) -> list[CloseVariants]:

@@ -66,7 +66,7 @@ class History:
             case "text":
                 self.texts[text_in(record, "variant")] = records.text_of(record)
             case "note":
-                self.notes.append(records.note_of(record))
+                self.notes.append((text_in(record, "name"), record["data"]))
             case "started":
                 trial = records.trial_of(record, {**self.templates, **self._own})
                 before = self._open.get((trial.key, trial.round))

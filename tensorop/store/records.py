@@ -68,10 +68,6 @@ def facts_of(record: Mapping[str, object]) -> Record:
     return facts
 
 
-def note_of(record: Mapping[str, object]) -> tuple[str, Any]:
-    return text_in(record, "name"), record["data"]
-
-
 def trial_of(record: Mapping[str, object], templates: Mapping[str, KernelTemplate]) -> Trial:
     """templates: by digest, those that the journal has. Raises ValueError where the parts have another id."""
     if (digest := text_in(record, "template")) not in templates:

@@ -207,7 +207,7 @@ def _fitted(text: str, limit: int) -> str:
 
 def _source(brief: AnyBrief, name: str) -> tuple[str, str, None] | None:
     """A file of prompts without the sections that are for other platforms, and its path; None if there is none."""
-    path = next((path for folder in _folders(brief) if (path := folder / name).is_file()), None)
+    path = next((path for folder in (*brief.folders, _PAGES) if (path := folder / name).is_file()), None)
     if path is None:
         return None
     kept, *rest = _SECTION.split(files.text(path, files.TEXT))
@@ -216,10 +216,6 @@ def _source(brief: AnyBrief, name: str) -> tuple[str, str, None] | None:
         if condition is None or expression.evaluate(condition, {**names, **brief.known}):
             kept += f"<!-- priority {priority} -->\n{body}"
     return kept, str(path), None
-
-
-def _folders(brief: AnyBrief) -> tuple[Path, ...]:
-    return *brief.folders, _PAGES
 
 
 def repair(brief: AnyBrief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
