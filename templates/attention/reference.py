@@ -33,10 +33,11 @@ from numpy.typing import NDArray
 
 from tensorop.model.call import Call, Placement
 from tensorop.model.case import Case
-from tensorop.model.contract import Contract, Operand
+from tensorop.model.contract import Contract
 from tensorop.model.number import Number
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
+from tensorop.model.signature import Operand
 
 Array = NDArray[Any]
 

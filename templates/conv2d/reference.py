@@ -23,17 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.model import drawing
-from tensorop.model.call import Buffer, Call, Placement
+from tensorop.model.call import Call, Placement
 from tensorop.model.case import Case, cover
 from tensorop.model.contract import Contract
-from tensorop.model.number import NUMBERS
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
+from tensorop.model.second import LINE, longer
 
 Array = NDArray[Any]
 
 LAYOUTS = ("nchw", "nhwc")
-LINE = 64  # bytes
 SMALL = 1 << 14  # bytes of an operand whose second one is all new
 LONG = 1 << 24  # multiply-adds from which sums of f64 go by blocks
 BLOCK = 16  # channels of such a block
@@ -151,22 +150,9 @@ class Conv2d(Contract):
 
     def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
         """Second operands for every other call of a batch: a little longer x and w, read from further on."""
-        number = self.operands["x"].number(problem.dtype)
-        line = max(1, LINE // number.size)
-
-        def longer(buffer: Buffer) -> Buffer:
-            shift = line if buffer.data.nbytes > SMALL else -(-buffer.data.size // line) * line
-            more = number.encoded(rng.standard_normal(shift))
-            return replace(buffer, data=np.concatenate([buffer.data, more]), shift=shift)
-
-        x, w, *rest = given.buffers
-        return replace(given, buffers=(longer(x), longer(w), *rest))
-
-    def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
-        number = NUMBERS[compute]
-        x, w, *rest = given.buffers
-        like = (replace(b, data=number.encoded(rng.standard_normal(b.data.size))) for b in (x, w))
-        return replace(given, buffers=(*like, *rest))
+        number, (x, w, *rest) = self.operands["x"].number(problem.dtype), given.buffers
+        further = (longer(one, LINE // number.size, number, rng, SMALL) for one in (x, w))
+        return replace(given, buffers=(*further, *rest))
 
     def workspace(self, problem: Problem, point: Mapping[str, Value], lanes: int, group: int = 1) -> int:
         """As much as the driver counts, or more: a block of each operand, each with its end rounded up, planes, what is
@@ -330,8 +316,8 @@ class Conv2d(Contract):
         ]
 
     def _drawn(self, dtype: str, rng: np.random.Generator, count: int, longest: int = LONGEST) -> list[Case]:
-        """What nobody can prepare for: of each dimension `count` convolutions (of taps one) in which it is long and the
-        others are small, all sizes and magnitudes log-uniform, one in each of as many equal parts of their range."""
+        """Random sizes: of each dimension `count` convolutions (of taps one) in which it is long and the others are
+        small, all sizes and magnitudes log-uniform, one in each of as many equal parts of their range."""
         dims = {"n": longest, "c": longest, "h": longest, "w": longest, "k": longest, "r": MOST_TAPS, "s": MOST_TAPS}
         total = count * len(dims)
         parts = [itertools.cycle(drawing.strata(total // 2 + 1, rng)) for _ in range(2)]

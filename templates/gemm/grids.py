@@ -10,13 +10,14 @@ import numpy as np
 from tensorop.model import drawing
 from tensorop.model.call import Placement
 from tensorop.model.case import Case
+from tensorop.model.contract import STARTS
 from tensorop.model.matrix import Matrix
 from tensorop.model.number import NUMBERS
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
 
-from .inputs import DISTRIBUTIONS, STARTS
-from .oracle import LAYOUTS, _flops, accumulator, product
+from .inputs import DISTRIBUTIONS
+from .oracle import LAYOUTS, accumulator
 
 GROUPS = 4  # steps of k: a multiple of every group that packing makes
 TURNED = 2048  # elements of C that few_rows.c.j2 computes at a time
@@ -28,7 +29,7 @@ COEFFICIENTS = ("0", "1", "-1", "other")
 
 
 def _large(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count: int, most: float) -> list[Case]:
-    """Products of about `most` flops that are large in all three dimensions, of sizes nobody can know: every other one
+    """Products of about `most` flops that are large in all three dimensions, of random sizes: every other one
     of whole tiles, every other one exact; then one that is long in k."""
     mr, nr, _ = _tile(tile)
     cases = []
@@ -145,6 +146,11 @@ def smallest_grid(dtype: str, rng: np.random.Generator, count: int) -> tuple[Cas
     return tuple(cases)
 
 
+def _flops(problem: Problem) -> float:
+    m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
+    return 2.0 * m * n * k
+
+
 def _plainness(case: Case) -> tuple[int, float]:
     return DISTRIBUTIONS.index(case.distribution), _flops(case.problem)
 
@@ -200,7 +206,7 @@ def _beyond_blocks(
 
 
 def _anywhere(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> Case:
-    """A random problem up to these sizes: what nobody can have prepared for."""
+    """A random problem up to these sizes: a kernel cannot be specialised for it."""
     values: dict[str, Value] = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
     values |= {"m": int(rng.integers(1, m + 1)), "n": int(rng.integers(1, n + 1)), "k": int(rng.integers(1, k + 1))}
     values |= {name: COEFFICIENTS[1 + int(rng.integers(3))] for name in ("alpha", "beta")}
@@ -338,7 +344,7 @@ def _drawn(
     longest: int = LONGEST,
     variants: Sequence[Value] = (-1,),
 ) -> list[Case]:
-    """What nobody can prepare for: of each dimension `count` products in which it is long, and a few small ones with
+    """Random sizes: of each dimension `count` products in which it is long, and a few small ones with
     large leading dimensions. Sizes, strides, coefficients and magnitudes are log-uniform, one in each of as many equal
     parts of a range as there are cases: a fault that shows in a whole part is found in every run. count: 3 or more."""
     shares = (("alpha", 6), ("A", 2), ("B", 4))
@@ -377,9 +383,10 @@ def _drawn(
     for number in range(count + 2):
         values: dict[str, Value] = {dim: drawing.between(2, 24, rng.random()) for dim in dims}
         values |= {"layout": str(rng.choice(LAYOUTS)), "ta": int(rng.integers(2)), "tb": int(rng.integers(2))}
-        laid = product(Problem.of("gemm", dtype, {dim: values[dim] for dim in dims}, values))
-        for name, matrix in (("A", laid.a), ("B", laid.b), ("C", laid.c)):
-            size = (laid.accumulator if name == "C" else laid.operands).size
+        sides = (("A", "mk", values["ta"]), ("B", "kn", values["tb"]), ("C", "mn", 0))
+        for name, (rows, columns), turned in sides:
+            size = (accumulator(dtype) if name == "C" else NUMBERS[dtype]).size
+            matrix = Matrix.of(int(values[rows]), int(values[columns]), str(values["layout"]), bool(turned))
             values[f"ld{name.lower()}_pad"] = _pad(matrix, size, float(far[name][number]), rng)
         cases.append(case(number, {**values, "distribution": "normal"}))
     return cases

@@ -1,4 +1,4 @@
-"""Matrices for calls of gemm: numbers of each distribution, and what C holds where it is not read."""
+"""Matrices for calls of gemm: numbers of each distribution."""
 
 from __future__ import annotations
 
@@ -7,60 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 
 from tensorop.model import drawing
-from tensorop.model.call import Access, Buffer, Call
 from tensorop.model.matrix import Array
-from tensorop.model.number import Number
 from tensorop.model.point import Value
-from tensorop.model.problem import Problem
 
-from .oracle import Product, oracle
+from .oracle import Product
 
 DISTRIBUTIONS = ("integer", "exact", "normal", "wide", "special")
-STARTS = ("poison", "zeros", "numbers", "result")  # what C holds at beta = 0
 
 
-def _start(problem: Problem, p: Product, a: Array, b: Array, c: Array, start: str, rng: np.random.Generator) -> Array:
-    """C where it is not read; `c` has numbers of the inputs' kind."""
-    if start not in STARTS:
-        raise ValueError(f"gemm: C begins as one of {', '.join(STARTS)}, not '{start}'")
-    if start == "numbers":
-        return rng.integers(-4, 5, c.shape).astype(np.float64)
-    if start == "zeros":
-        return np.zeros(c.shape)
-    poison = _poison(p.accumulator, c, rng)
-    if start == "poison" or not c.size:
-        return poison
-    stored = (
-        Buffer("A", Access.IN, p.a.store(a, p.dtype, rng)),
-        Buffer("B", Access.IN, p.b.store(b, p.dtype, rng)),
-        Buffer("C", Access.INOUT, p.c.store(poison, p.accumulator.name, rng)),
-    )
-    result = oracle(problem, Call(dims=(p.m, p.n, p.k), buffers=stored))[0].astype(np.float64)
-    result[rng.integers(p.m), rng.integers(p.n)] += 1
-    return result
-
-
-LINE = 64  # bytes; second operands begin that far on, or a multiple, where they can: as aligned as the first
-SMALL = 4096  # bytes of an operand up to which the second is other numbers altogether
-
-
-def _poison(number: Number, like: Array, rng: np.random.Generator) -> Array:
-    return number.decoded(number.poison(like.size, rng)).reshape(like.shape)
-
-
-def _whole_lines(p: Product, a: Array) -> Array:
-    """A with zeros in the gaps, behind its last line too."""
-    lines = np.zeros((p.a.outer, p.a.ld))
-    lines[:, : p.a.inner] = a.T if p.a.transposed else a
-    return p.operands.encoded(lines.reshape(-1))
-
-
-def _matrices(
+def matrices(
     p: Product, rng: np.random.Generator, distribution: str, options: Mapping[str, Value]
 ) -> tuple[Array, Array, Array]:
     """A, B and C, the last as it is where it is read."""
-    if distribution not in DISTRIBUTIONS:
-        raise ValueError(f"gemm: inputs are one of {', '.join(DISTRIBUTIONS)}, not '{distribution}'")
     if distribution == "integer":
         a, b = (rng.integers(-4, 5, shape).astype(np.float64) for shape in p.shapes[:2])
         return a, b, _small(p, rng)

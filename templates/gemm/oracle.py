@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorop.model.call import Call
 from tensorop.model.matrix import Array, Matrix
 from tensorop.model.number import NUMBERS, Number
-from tensorop.model.problem import Problem
 
 SUMS = {"i8": "i32", "bf16": "f32", "f16": "f32"}  # dtypes whose C is of another format than A and B
 WIDER: dict[str, type[np.floating[Any]]] = {"f32": np.float64, "f64": np.longdouble}
@@ -39,7 +37,7 @@ class Product:
     n: int
     k: int
     dtype: str
-    layout: str
+    by_column: bool
     ta: bool
     tb: bool
     alpha: float
@@ -67,45 +65,19 @@ def accumulator(dtype: str) -> Number:
     return NUMBERS[SUMS.get(dtype, dtype)]
 
 
-def product(problem: Problem) -> Product:
-    """Raises ValueError for a layout other than row or col and for negative dimensions."""
-    m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
-    options = dict(problem.options.pairs)
-    layout = str(options.get("layout", "col"))
-    if layout not in LAYOUTS:
-        raise ValueError(f"gemm: layout is 'row' or 'col', not '{layout}'")
-    if min(m, n, k) < 0:
-        raise ValueError(f"gemm: dimensions are not negative: {m}x{n}x{k}")
-    ta, tb = bool(int(options.get("ta", 0))), bool(int(options.get("tb", 0)))
-    kind: Any = int if accumulator(problem.dtype).whole else accumulator(problem.dtype).storage
-    return Product(
-        m, n, k, problem.dtype, layout, ta, tb,
-        alpha=float(kind(options.get("alpha", 1))),
-        beta=float(kind(options.get("beta", 0))),
-        a=Matrix.of(m, k, layout, ta, int(options.get("lda_pad", 0))),
-        b=Matrix.of(k, n, layout, tb, int(options.get("ldb_pad", 0))),
-        c=Matrix.of(m, n, layout, False, int(options.get("ldc_pad", 0))),
-    )  # fmt: skip
-
-
-def _flops(problem: Problem) -> float:
-    m, n, k = (int(problem.dims[name]) for name in ("m", "n", "k"))
-    return 2.0 * m * n * k
-
-
 def computed(p: Product) -> tuple[int, int, bool, bool]:
     """m and n of the column-major product that is computed, and whether its A and B are read in place.
 
     A row-major product is computed as its transpose, and so is one of a single contiguous row where B lies along it
     (as_column.c.j2).
     """
-    m, n, a, b, ta, tb = (p.m, p.n, p.a, p.b, p.ta, p.tb) if p.layout == "col" else (p.n, p.m, p.b, p.a, p.tb, p.ta)
+    m, n, a, b, ta, tb = (p.m, p.n, p.a, p.b, p.ta, p.tb) if p.by_column else (p.n, p.m, p.b, p.a, p.tb, p.ta)
     if m == 1 and p.c.ld == 1 and (tb or b.ld == 1):
         return n, 1, True, ta or a.ld == 1
     return m, n, not ta or a.ld == 1, not tb or b.ld == 1
 
 
-def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
+def oracle(p: Product, a: Array, b: Array, c: Array) -> tuple[Array, Array]:
     """What C must be, in the wider type, and how far from it an element may lie (0: it must be exact).
 
     The bound is gamma_{k+2} (|alpha| |A||B| + |beta||C|), gamma_n = n u / (1 - n u), with no factor before it:
@@ -113,9 +85,6 @@ def oracle(problem: Problem, given: Call) -> tuple[Array, Array]:
     order of summation, with or without FMA; two more roundings for alpha and beta, whichever is applied first. Added
     are underflow (section 2.4; a denormal an operation) and the oracle's own error, its gamma in the wider type.
     """
-    p = product(problem)
-    kinds = ((p.operands, p.a), (p.operands, p.b), (p.accumulator, p.c))
-    a, b, c = (kind.decoded(x.view(buffer.data)) for (kind, x), buffer in zip(kinds, given.buffers, strict=False))
     if p.accumulator.whole:
         return _modular(p, a, b, c), np.zeros(c.shape)
     wider = WIDER[p.accumulator.name]

@@ -9,24 +9,21 @@ Problem.options  layout ("col" | "row"), ta, tb (0 | 1), alpha, beta (numbers or
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tensorop.model import drawing
-from tensorop.model.call import Access, Buffer, Call, Placement
+from tensorop.model.call import Call
 from tensorop.model.case import Case, cover
-from tensorop.model.contract import Contract, compared
+from tensorop.model.contract import STARTS, Contract
 from tensorop.model.matrix import Array, Matrix
 from tensorop.model.number import NUMBERS
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
-from tensorop.model.trial import Kind
-from tensorop.model.verdict import Judgement
+from tensorop.model.second import LINE
 
 from .grids import (
     COEFFICIENTS,
@@ -43,6 +40,7 @@ from .grids import (
     _each_size,
     _empty,
     _few_rows,
+    _flops,
     _large,
     _layouts,
     _nearly_done,
@@ -55,8 +53,8 @@ from .grids import (
     _vectors,
     smallest_grid,
 )
-from .inputs import DISTRIBUTIONS, LINE, SMALL, STARTS, _matrices, _poison, _start, _whole_lines
-from .oracle import LAYOUTS, SUMS, _flops, _modular, computed, oracle, product
+from .inputs import DISTRIBUTIONS, matrices
+from .oracle import LAYOUTS, SUMS, Product, _modular, computed, oracle
 
 
 def problems(
@@ -72,22 +70,22 @@ class Gemm(Contract):
     CONTROL_TILE: ClassVar[Mapping[str, int]] = {"mr": 8, "nr": 4, "ku": 4}  # small, since controls are plain loops
     CONTROL_SHAPE = (12, 10, 24)
     DISTRIBUTIONS = DISTRIBUTIONS
-    product, problems = staticmethod(product), staticmethod(problems)
-    oracle, smallest_grid = staticmethod(oracle), staticmethod(smallest_grid)
+    problems, smallest_grid = staticmethod(problems), staticmethod(smallest_grid)
 
     def work(self, problem: Problem) -> float:
         """Arithmetic operations: 2 m n k."""
         return _flops(problem)
 
-    def traffic(self, problem: Problem) -> float:
-        """The least bytes that must move: A and B read once, C written once, and read once unless beta is 0."""
-        p = product(problem)
-        of_c = p.m * p.n * (1 if p.beta == 0 else 2)
-        return float((p.m * p.k + p.k * p.n) * p.operands.size + of_c * p.accumulator.size)
+    def product(self, problem: Problem) -> Product:
+        """The problem, read once."""
+        known, (alpha, beta) = self.known(problem), (self.scalar(problem, name) for name in self.parameters)
+        flags = known["layout"] == self.flags["layout"]["col"], bool(known["ta"]), bool(known["tb"])
+        sizes = known["m"], known["n"], known["k"]
+        return Product(*sizes, problem.dtype, *flags, alpha, beta, *self.matrices(problem).values())
 
     def features(self, problem: Problem) -> dict[str, int]:
         """What the library's dispatch sees: the column-major product it computes, and what it can read in place."""
-        p = product(problem)
+        p = self.product(problem)
         m, n, a, b = computed(p)
         return {"m": m, "n": n, "k": p.k, "a_in_place": int(a), "b_in_place": int(b)}
 
@@ -105,7 +103,7 @@ class Gemm(Contract):
         point: binds mc, kc, nc and, as `reads_a`, how the kernel reads A; lanes: elements of a vector; group: steps of
         k in a packed element. As little as that, so that what is written past a packed block meets the guard page.
         """
-        p = product(problem)
+        p = self.product(problem)
         mc, kc, nc = (int(point[name]) for name in ("mc", "kc", "nc"))
         m, n, _, along_k = computed(p)
         rows = point.get("reads_a") == "rows"
@@ -127,21 +125,8 @@ class Gemm(Contract):
             TURNED + LINE // p.operands.size + panels(min(n, TURNED // m // lanes * lanes), m) if turned else 0,
         )
 
-    def matrices(self, problem: Problem) -> Mapping[str, Matrix]:
-        p = product(problem)
-        return {"A": p.a, "B": p.b, "C": p.c}
-
-    def call(
-        self,
-        problem: Problem,
-        rng: np.random.Generator,
-        distribution: str = "normal",
-        placement: Placement = Placement.END,
-        workspace: int = 0,
-        compute: str = "",
-        start: str = "poison",
-    ) -> Call:
-        """A call with random inputs.
+    def inputs(self, problem: Problem, rng: np.random.Generator, distribution: str) -> dict[str, Array]:
+        """A, B and C; C of numbers only where it is read.
 
         integer  whole numbers in [-4, 4]: every order of summation gives the same bits
         exact    so does this, with one operand of wide numbers and a sparse one of -1, 0 and 1: nothing may be rounded
@@ -152,170 +137,38 @@ class Gemm(Contract):
 
         Of integer dtypes, `normal` is any A and B, `wide` the two extremes with any C, whose sums wrap, and `special`
         any with rows and columns of one extreme.
-
-        What BLAS says is not read holds NaN: C when beta is 0 and `start` is poison (otherwise zeros, numbers, or the
-        very result but for one element: what is there must not be taken for work done), A and B when alpha is 0, the
-        gaps of leading dimensions
-        (NaN with random payloads, so that a gap rewritten shows too), and so does the workspace, of so many elements of
-        the format `compute` (by default the dtype). Integers have no NaN: random bits stand there.
         """
-        p = product(problem)
-        a, b, c = _matrices(p, rng, distribution, problem.options)
-        if p.alpha == 0:
-            a, b = _poison(p.operands, a, rng), _poison(p.operands, b, rng)
-        if p.beta == 0:
-            c = _start(problem, p, a, b, c, start, rng)
+        made = matrices(self.product(problem), rng, distribution, problem.options)
+        each = zip(self.operands.items(), made, strict=True)
+        return {name: one.number(problem.dtype).encoded(values) for (name, one), values in each}
+
+    def behind(self, problem: Problem, name: str, storage: Array, rng: np.random.Generator) -> Array:
+        """Without masks (`beyond`) there are zeros behind the rows of A, and elements behind B that may be read."""
         beyond = int(problem.options.get("beyond", 0))
-        of_a, of_b = p.a.store(a, p.dtype, rng), p.b.store(b, p.dtype, rng)
-        if beyond:
-            of_a, of_b = _whole_lines(p, a), np.concatenate([of_b, p.operands.poison(beyond, rng)])
-        buffers: tuple[Buffer, ...] = (
-            Buffer("A", Access.IN, of_a, apart=p.a.apart),
-            Buffer("B", Access.IN, of_b, apart=p.b.apart),
-            Buffer("C", Access.INOUT, p.c.store(c, p.accumulator.name, rng), apart=p.c.apart),
-        )
-        if workspace:
-            buffers += (Buffer("workspace", Access.SCRATCH, NUMBERS[compute or p.dtype].poison(workspace, rng)),)
-        return Call(
-            dims=(p.m, p.n, p.k),
-            lds=(p.a.leading, p.b.leading, p.c.leading),
-            scalars=(p.alpha, p.beta),
-            flags=self.told(problem),
-            buffers=buffers,
-            placement=placement,
-        )
+        if not beyond or name == "C":
+            return storage
+        if name == "B":
+            return np.concatenate([storage, NUMBERS[problem.dtype].poison(beyond, rng)])
+        a = self.matrices(problem)["A"]
+        lines = np.zeros((a.outer, a.ld), storage.dtype)
+        lines[:, : a.inner] = replace(a, transposed=False).view(storage)
+        return lines.reshape(-1)
 
-    def alternated(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The same call with second operands for every other call of a batch: a little longer A and B, read from
-        further on. Their product has nothing to do with the first, since A is moved along k and B along n.
-
-        A call whose result depends on what C held, or that has gaps between lines, stays as it is.
-        """
-        p = product(problem)
-        a, b, *rest = given.buffers
-        if p.beta != 0 or p.alpha == 0 or not (p.a.size and p.b.size) or (p.a.ld, p.b.ld) != (p.a.inner, p.b.inner):
-            return given
-        line = max(1, LINE // p.operands.size)
-
-        def up(count: int) -> int:
-            return -(-count // line) * line
-
-        # steps of k in a line or lines of k: A must be moved by another number of them than B
-        if (p.layout == "col") != p.ta:
-            of_a = up(p.a.ld)
-            moved = of_a // p.a.ld
-        else:
-            of_a = moved = line if p.a.ld > line else 1
-        if (p.layout == "col") != p.tb:
-            steps = (up(n * p.b.ld) for n in itertools.chain((2, 3, 5, 7), itertools.count(8)))
-            of_b = next(step for step in steps if step % p.b.ld != moved)
-        else:
-            of_b = line if p.b.ld > line else 1
-
-        def longer(buffer: Buffer, shift: int) -> Buffer:
-            if buffer.data.nbytes <= SMALL:
-                shift = up(buffer.data.size)
-            more = p.operands.encoded(
-                rng.integers(-128, 128, shift) if p.operands.whole else rng.standard_normal(shift)
-            )
-            return replace(buffer, data=np.concatenate([buffer.data, more]), shift=shift)
-
-        return replace(given, buffers=(longer(a, of_a), longer(b, of_b), *rest))
-
-    def counted(self, problem: Problem, given: Call, rng: np.random.Generator) -> Call:
-        """The same call as a model counts it, once: at beta = 0 C begins as the result in its first and last element
-        and in half of the others, so that who takes any part of it for work done is wrong.
-
-        That start decides no verdict, so its numbers may come from whatever multiplies matrices here.
-        """
-        p = product(problem)
-        if p.beta != 0 or p.alpha == 0 or not p.c.size:
-            return given
-        a, b = (p.operands.decoded(x.view(buffer.data)) for x, buffer in zip((p.a, p.b), given.buffers, strict=False))
+    def begun(self, problem: Problem, given: Call, rng: np.random.Generator) -> Mapping[str, Array]:
+        """The fast product of NumPy, since this start decides no verdict."""
+        p, (a, b, c) = self.product(problem), self.values(problem, given).values()
         if p.accumulator.whole:
-            start = _modular(p, a, b, np.zeros(p.c.shape)).astype(np.float64)
+            start = _modular(p, a, b, np.zeros(c.shape)).astype(np.float64)
         else:
             start = p.alpha * (a.astype(np.float64) @ b.astype(np.float64))
-        wrong = rng.random(p.c.shape) < 0.5
+        wrong = rng.random(c.shape) < 0.5
         wrong[0, 0] = wrong[-1, -1] = False
         if not wrong.any():
             wrong[rng.integers(p.m), rng.integers(p.n)] = True
-        start = np.where(wrong, np.where(start > 0, start - 1, start + 1), start)
-        first, second, third, *rest = given.buffers
-        return replace(
-            given, buffers=(first, second, replace(third, data=p.c.store(start, p.accumulator.name, rng)), *rest)
-        )
-
-    def packed_operands(self, given: Call, compute: str, rng: np.random.Generator) -> Call:
-        """The same call with A and B as packing leaves them, N(0, 1) or any integers: for micro-kernels alone."""
-        number = NUMBERS[compute]
-
-        def like(buffer: Buffer) -> Buffer:
-            size = buffer.data.size
-            values = rng.integers(-128, 128, size) if number.whole else rng.standard_normal(size)
-            return replace(buffer, data=number.encoded(values))
-
-        a, b, *rest = given.buffers
-        return replace(given, buffers=(like(a), like(b), *rest))
-
-    def panels(self, problem: Problem, given: Call, compute: str, group: int) -> Call:
-        """The same call with A and B as packing leaves them: a row for each `group` steps of k, which lie together."""
-        p, number = product(problem), NUMBERS[compute]
-        a, b, *rest = given.buffers
-
-        def panel(stored: Array, behind: int) -> Array:
-            if group == 1:
-                made = number.encoded(p.operands.decoded(stored))
-            else:
-                steps = stored.reshape(-1, group, stored.shape[1]).transpose(0, 2, 1)
-                made = np.ascontiguousarray(steps.astype(f"i{number.size // group}")).view(number.storage)
-            return np.concatenate([made.ravel(), np.zeros(behind, number.storage)])
-
-        of_a, of_b = panel(p.a.view(a.data).T, 0), panel(p.b.view(b.data), int(problem.options.get("beyond", 0)))
-        packed = (replace(one, data=data, apart=(0, 0)) for one, data in ((a, of_a), (b, of_b)))
-        return replace(given, buffers=(*packed, *rest))
+        return {"C": np.where(wrong, np.where(start > 0, start - 1, start + 1), start)}
 
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
-        return {"C": oracle(problem, given)}
-
-    def limits(self, problem: Problem, given: Call) -> tuple[Array, Array] | None:
-        """The least and the largest C that `oracle` admits, in C's own format, for those who judge many results of one
-        call; None where it is not finite throughout."""
-        p = product(problem)
-        want, bound = oracle(problem, given)
-        if p.accumulator.whole:
-            exact = want.astype(p.accumulator.storage)
-            return exact, exact
-        if not np.isfinite(want).all():
-            return None
-        low, high = want - bound, want + bound
-        with np.errstate(over="ignore"):
-            least, most = low.astype(p.accumulator.storage), high.astype(p.accumulator.storage)
-        infinity = p.accumulator.storage(np.inf)  # type: ignore[arg-type]
-        least = np.where(least < low, np.nextafter(least, infinity), least)
-        return least, np.where(most > high, np.nextafter(most, -infinity), most)
-
-    def judge(
-        self,
-        problem: Problem,
-        given: Call,
-        outputs: Mapping[str, NDArray[np.generic]],
-        expected: tuple[Array, Array] | None = None,
-        within: tuple[Array, Array] | None = None,
-    ) -> Judgement:
-        """Compares C, element by element, with the oracle, and its gaps, bit by bit, with what they held before.
-
-        Where the oracle has NaN or an infinity, C must have the same; the sign of a zero is free. expected: what
-        `oracle` says of this problem and call, for those who judge several outputs; within: what `limits` says of it,
-        which is enough for a result that is right, whose `worst` is then not worked out.
-        """
-        got = self.returned(problem, given, outputs, "C")
-        if isinstance(got, Judgement):
-            return got
-        if within is not None and bool(np.all((got >= within[0]) & (got <= within[1]))):
-            return Judgement(Kind.OK, "verify")
-        want, bound = oracle(problem, given) if expected is None else expected
-        return compared(f"{problem.label}: C", got, want, bound)
+        return {"C": oracle(self.product(problem), *self.values(problem, given).values())}
 
     def quick_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> tuple[Case, ...]:
         """About 45 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.

@@ -11,16 +11,16 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tensorop.errors import UsageError
 from tensorop.model.call import Access, Buffer, Call
-from tensorop.model.contract import Array, Contract
+from tensorop.model.contract import Contract
 from tensorop.model.number import Number
 from tensorop.model.problem import Problem
+from tensorop.model.signature import Array
 from tensorop.runners import protocol
 from tensorop.runners.protocol import Check, Time
 
@@ -107,21 +107,6 @@ def _poisoned(number: Number, buffer: Buffer) -> bool:
     return not number.whole and bool(np.isnan(number.decoded(buffer.data)).all())
 
 
-def admitted(number: Number, want: Array, bound: Array) -> tuple[Array, Array]:
-    """The least and the largest value in an output's format whose distance to `want` is at most `bound`."""
-    storage: Any = number.storage
-    if number.whole:
-        exact = want.astype(storage)
-        return exact, exact
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(want)
-        low, high = (np.where(finite, edge, want) for edge in (want - bound, want + bound))
-        least, most = low.astype(storage), high.astype(storage)
-        infinity = storage(np.inf)
-        least = np.where(least < low, np.nextafter(least, infinity), least)
-        return least, np.where(most > high, np.nextafter(most, -infinity), most)
-
-
 class Writer:
     """Writes the parts of a plan one after the other. A case that several steps share is written once."""
 
@@ -190,17 +175,17 @@ class Writer:
     def _expected(self, problem: Problem, call: Call, second: bool) -> Iterable[bytes]:
         given = call.operands(second)
         places = {buffer.name: place for place, buffer in enumerate(given.buffers)}
-        for name, (want, bound) in self._reference.expected(problem, given).items():
+        for name, limits in self._reference.limits(problem, given).items():
             storage = given.buffers[places[name]].data
             number = self._reference.operands[name].number(problem.dtype)
             if number.name not in _OUTPUTS:
                 raise UsageError(
                     f"a kit cannot verify outputs of type {number.name} ({problem.operator}, {problem.dtype})"
                 )
-            limits = [self._reference.stored(problem, name, edge, storage) for edge in admitted(number, want, bound)]
-            own = np.zeros(want.shape, np.uint8)
+            own = np.zeros(limits[0].shape, np.uint8)
             gaps: NDArray[np.uint8] = self._reference.stored(problem, name, own, np.ones(storage.size, np.uint8))
-            low, high = (self._put(edge.astype(number.storage).view(np.uint8).data) for edge in limits)
+            edges = (self._reference.stored(problem, name, edge, storage) for edge in limits)
+            low, high = (self._put(edge.astype(number.storage).view(np.uint8).data) for edge in edges)
             gaps_at = self._put(gaps.data) if gaps.any() else 0
             yield _EXPECTED.pack(
                 places[name], second, _FORMATS.index(number.name), bool(gaps.any()), storage.size, low, high, gaps_at

@@ -85,9 +85,9 @@ class Interface:
         for name, operand in contract.operands.items():
             elements, step = _size(operand.shape, known), ""
             if name in contract.leading:
-                length = _c(operand.shape[-1], known)
-                others = f"minus({_size(operand.shape[:-1], known)}, 1, &lost)"
-                elements = f"plus({length}, times({others}, {_CALL}ld_{name}, &lost), &lost)"
+                number, length = operand.lines
+                others = f"minus({_size(number, known)}, 1, &lost)"
+                elements = f"plus({_c(length, known)}, times({others}, {_CALL}ld_{name}, &lost), &lost)"
             if threads is not None and operand.shape[:1] == (threads.dim,):
                 step = _size(operand.shape[1:], known)
                 if name in contract.leading:
@@ -148,7 +148,7 @@ def _faults(operator: Operator, known: tuple[str, ...]) -> list[CallFault]:
         found.append(CallFault(f"RULE_{number}", rule.reason, _c(rule.must, known)))
     for name in contract.leading:
         sentence = f"ld_{name} must be at least the length of a line of {name}, and below {LARGEST}"
-        length = f"most(1, {_c(contract.operands[name].shape[-1], known)})"
+        length = f"most(1, {_c(contract.operands[name].lines[1], known)})"
         holds = f"({_CALL}ld_{name} >= {length} && {_CALL}ld_{name} < {LARGEST})"
         found.append(CallFault(f"LD_{name.upper()}", sentence, holds))
     if _has_workspace(contract):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.model.number import NUMBERS
+from tensorop.model.number import Number
 
 Array = NDArray[Any]
 
@@ -63,14 +63,14 @@ class Matrix:
         lines = np.lib.stride_tricks.as_strided(storage, (self.outer, self.inner), (self.ld * step, step))
         return lines.T if self.transposed else lines
 
-    def store(self, values: Array, dtype: str, rng: np.random.Generator) -> Array:
-        """New storage in a number format with `values` (logical shape) and poison in the gaps."""
-        storage = np.empty(self.size, NUMBERS[dtype].storage)
+    def store(self, elements: Array, number: Number, rng: np.random.Generator) -> Array:
+        """New storage with these elements (logical shape) and poison in the gaps."""
+        storage = np.empty(self.size, number.storage)
         if self.ld > self.inner and self.size:
             gaps = replace(self, outer=self.outer - 1, inner=self.ld - self.inner, transposed=False)
-            poison = NUMBERS[dtype].poison(gaps.outer * gaps.inner, rng)
+            poison = number.poison(gaps.outer * gaps.inner, rng)
             gaps.view(storage[self.inner :])[...] = poison.reshape(gaps.shape)
-        self.view(storage)[...] = NUMBERS[dtype].encoded(values)
+        self.view(storage)[...] = elements
         return storage
 
     def touched(self, before: Array, after: Array) -> Array:

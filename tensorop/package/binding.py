@@ -12,9 +12,9 @@ import numpy as np
 from tensorop.errors import SpecError
 from tensorop.model import expression
 from tensorop.model.call import Access
-from tensorop.model.contract import Operand
 from tensorop.model.number import Number
 from tensorop.model.operator import Operator
+from tensorop.model.signature import Operand
 from tensorop.package.arguments import Array, dense, real, require_apart, require_output, whole
 from tensorop.specs import operators, products
 
@@ -46,6 +46,10 @@ class _Generated:
         self._inputs = [name for name, one in self._operands.items() if one.access in (Access.IN, Access.INOUT)]
         self._outputs = [name for name, one in self._operands.items() if one.access in (Access.OUT, Access.INOUT)]
         self._struct = f"tensorop_{operator.name}"
+        for name, one in self._operands.items():
+            if one.leading not in ("", "0"):
+                file = operator.folder / "binding.py"
+                raise SpecError(f"{file}: missing; without this file, operands.{name}.leading must be true")
         self._signature = self._named()
 
     def declarations(self, dtypes: Sequence[str]) -> str:

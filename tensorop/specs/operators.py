@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from tensorop import paths
 from tensorop.errors import SpecError
 from tensorop.model.call import Access
-from tensorop.model.contract import OF_KERNEL, Contract, Operand
+from tensorop.model.contract import OF_KERNEL, Contract
 from tensorop.model.device import DeviceInterface
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
@@ -27,6 +27,7 @@ from tensorop.model.operator import DRIVER, NEEDED, STAGES, Costs, Direct, Opera
 from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
+from tensorop.model.signature import Operand
 from tensorop.specs import catalog, oracle, pymodule, yamlfile
 from tensorop.specs.yamlfile import File, Record
 
@@ -57,10 +58,18 @@ class BlockingSpec(Record):
 
 class OperandSpec(Record):
     role: Literal["in", "out", "inout", "scratch"]
-    leading: bool = False
+    leading: bool | str = False
     shape: tuple[str | int, ...] = Field(strict=False)
     formats: dict[str, str] = Field(default_factory=dict)
     ascends_to: str = ""
+    factor: str = ""
+    packed: str = ""
+
+    @property
+    def operand(self) -> Operand:
+        leading = self.leading if isinstance(self.leading, str) else "0" * self.leading
+        more = (self.formats, self.ascends_to, leading, self.factor, self.packed)
+        return Operand(Access(self.role), tuple(map(str, self.shape)), *more)
 
 
 # What an operator has from the one in `uses` where its own file lacks the key, of some also where it lacks a part
@@ -165,6 +174,12 @@ class OperatorSpec(File):
                 _check_expression(f"operands.{name}.shape", str(text), (*known, *self.flags))
             if one.ascends_to:
                 _check_expression(f"operands.{name}.ascends_to", one.ascends_to, (*known, *self.flags))
+            key = f"operands.{name}"
+            if isinstance(one.leading, str):
+                _check_expression(f"{key}.leading", one.leading, (*known, *self.flags))
+                _expect(len(one.shape) == 2, f"{key}.leading", "true, or an operand of two sides", one.leading)
+            for of, word, words in (("factor", one.factor, self.parameters), ("packed", one.packed, one.shape)):
+                _expect(not word or word in words, f"{key}.{of}", f"one of {', '.join(map(str, words))}", word)
         if self.workspace:
             _check_expression("workspace", self.workspace, (*known, *self.flags, *self.blocking.tunables, *OF_KERNEL))
         for name, value in self.parameters.items():
@@ -197,6 +212,8 @@ class OperatorSpec(File):
             sides = [str(side) for side in one.shape]
             free = not any(map(uses.search, sides[1:])) and (sides[:1] == [dim] or not any(map(uses.search, sides[:1])))
             _expect(free, "threads.dim", f"the first side of operand '{name}', or none of its sides", dim)
+            rows = not isinstance(one.leading, str) or sides[:1] != [dim]
+            _expect(rows, f"operands.{name}.leading", "true, since threads divide the first side", one.leading)
         for one_rule in self.rules:
             _expect(not uses.search(one_rule.must), "threads.dim", "a dim that no rule names", dim)
 
@@ -256,15 +273,12 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     shapes, direct, blocking = spec.shapes, spec.direct, spec.blocking
     used = (catalog.find("templates", spec.uses, plugins).absolute(),) if spec.uses else ()
     base = load(spec.uses, plugins) if spec.uses else None
-    operands = {
-        n: Operand(Access(o.role), tuple(map(str, o.shape)), o.formats, o.ascends_to) for n, o in spec.operands.items()
-    }
+    operands = {key: one.operand for key, one in spec.operands.items()}
     flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
-    leading = tuple(key for key, one in spec.operands.items() if one.leading)
     code = folder / "reference.py"
     own = _contract(code)
     more = base.reference if base else None
-    fields = (name, shapes, operands, spec.parameters, flags, leading, more, spec.workspace)
+    fields = (name, shapes, operands, spec.parameters, flags, more, spec.workspace)
     reference = _answer(code, "__init__", lambda: own(*fields))
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), spec.layouts[0])

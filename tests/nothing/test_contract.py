@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensorop.errors import SpecError, UsageError
+from tensorop.model.call import Call
 from tensorop.model.kernel import Constraint
+from tensorop.model.problem import Problem
 from tensorop.model.shape import Shapes
 from tensorop.specs import operators
 from tests.support import plugins
@@ -127,6 +129,15 @@ def test_what_is_no_shape(shapes: Shapes, given: object, told: str) -> None:
             "key 'parameters.alpha': expected an expression over n",
         ),
         ("operator.yaml", "shape: [n]}\n  y", "shape: [n], ascends_to: q}\n  y", "key 'operands.x.ascends_to': "),
+        (
+            "operator.yaml",
+            "shape: [n]}\n  y",
+            "shape: [n], factor: n}\n  y",
+            "operands.x.factor': expected one of alpha",
+        ),
+        ("operator.yaml", "shape: [n]}\n  y", "shape: [n], packed: m}\n  y", "operands.x.packed': expected one of n"),
+        ("operator.yaml", "shape: [n]}\n  y", "shape: [n], leading: q}\n  y", "operands.x.leading': expected an exp"),
+        ("operator.yaml", "shape: [n]}\n  y", "shape: [n], leading: n}\n  y", "operands.x.leading': expected true, or"),
         (
             "operator.yaml",
             "dims: [n]",
@@ -310,11 +321,12 @@ def test_lines_lie_apart_without_code_of_the_operator(tmp_path: Path) -> None:
         ("[[1000], [4096], [100000]]", "[[4, 1000]]"),
     )
     text = (folder / "reference.py").read_text().replace("(64,)", "(4, 16)")
-    views = "(lines.view(buffer.data).astype('f8') for lines, buffer in zip(self.matrices(problem).values(), "
-    text = text.replace('(buffer.data.astype("f8") for buffer in given.buffers)', f"{views}given.buffers))")
+    text = text.replace("buffer.data.astype", "one.astype").replace(
+        "for buffer in given.buffers", "for one in self.values(problem, given).values()"
+    )
     (folder / "reference.py").write_text(text)
     reference = operators.load("axpy", (tmp_path,)).reference
-    problem = reference.problem("f32", {"m": 3, "n": 4}, {"ld_x_pad": 2, "ld_y_pad": 1})
+    problem = reference.problem("f32", {"m": 3, "n": 4}, {"ldx_pad": 2, "ldy_pad": 1})
     call = reference.call(problem, np.random.default_rng(0))
     assert call.lds == (6, 5)
     before = call.buffers[1].data
@@ -327,3 +339,74 @@ def test_lines_lie_apart_without_code_of_the_operator(tmp_path: Path) -> None:
     assert "the gap of y, whose leading dimension is 5, was written, 1 past the end of line 1" in judged.message
     other = reference.alternated(problem, call, np.random.default_rng(1)).buffers[0]
     assert np.isfinite(other.data[other.shift :][:4]).all()
+
+
+def test_a_product_has_no_code_for_strides_panels_and_second_operands(tmp_path: Path) -> None:
+    """C = alpha A B + beta C in either order, of which reference.py says what it computes and no more."""
+    folder = plugins.write(tmp_path, ROOT) / "templates" / "axpy"
+    changed(
+        folder,
+        ("dims: [n]", "dims: [m, n, k]"),
+        ("  x: {role: in, shape: [n]}",
+         "  A: {role: in, shape: [m, k], leading: by_column != ta, factor: alpha, packed: k}\n"
+         "  B: {role: in, shape: [k, n], leading: by_column, factor: alpha, packed: k}"),
+        ("  y: {role: inout, shape: [n]}", "  C: {role: inout, shape: [m, n], leading: by_column, factor: beta}"),
+        ("parameters: {alpha: 1}", "parameters: {alpha: 1, beta: 0}\nflags: {by_column: 0, ta: 0}"),
+        ("micro: {n: 1024 * lanes}", "micro: {m: 1, n: lanes, k: 1}"),
+        ("[[1000], [4096], [100000]]", "[[4, 10, 20]]"),
+    )  # fmt: skip
+    text = (folder / "reference.py").read_text().replace("(64,)", "(4, 10, 20)")
+    before, after = text.split("        x, y = ")
+    own = """        a, b, c = (one.astype("f8") for one in self.values(problem, given).values())
+        alpha, beta = given.scalars
+        with np.errstate(all="ignore"):
+            c = beta * c if beta else 0 * np.zeros(c.shape)
+            c = c + alpha * (a @ b) if alpha else c
+        return {"C": (c, 1e-5 * (1 + abs(c)))}
+
+    def tile"""
+    text = f"import numpy as np\n{before}{own}{after.split('    def tile')[1]}"
+    (folder / "reference.py").write_text(text)
+    reference, rng = operators.load("axpy", (tmp_path,)).reference, np.random.default_rng(1)
+    sizes = {"m": 4, "n": 5, "k": 8}
+
+    def called(**options: int | float) -> tuple[Problem, Call]:
+        problem = reference.problem("f32", sizes, options)
+        return problem, reference.call(problem, rng)
+
+    assert [called(by_column=x, ta=y)[1].lds for x, y in ((0, 0), (0, 1), (1, 0), (1, 1))] == [
+        (8, 5, 5), (4, 5, 5), (4, 8, 4), (8, 8, 4)
+    ]  # fmt: skip
+    assert called(alpha=0.1)[1].scalars == (np.float32(0.1), 0)
+    for options, poisoned in (
+        ({"alpha": 0}, [True, True, True]),
+        ({"beta": 1}, [False] * 3),
+        ({}, [False, False, True]),
+    ):
+        assert [bool(np.isnan(one.data).all()) for one in called(**options)[1].buffers] == poisoned
+    problem, call = called(by_column=1, ta=1, ldc_pad=2)
+    want = reference.expected(problem, call)["C"][0]
+    right = {"C": reference.stored(problem, "C", want.astype("f4"), call.buffers[2].data)}
+    for within in (None, reference.limits(problem, call)):
+        assert reference.judge(problem, call, right, within=within).ok
+        assert not reference.judge(problem, call, {"C": call.buffers[2].data}, within=within).ok
+    again = reference.call(problem, np.random.default_rng(2), start="result")
+    done = reference.views(problem, again)["C"] == reference.expected(problem, again)["C"][0].astype("f4")
+    assert done.sum() == done.size - 1
+    begun = reference.views(problem, reference.counted(problem, call, rng))["C"] == want.astype("f4")
+    assert begun[0, 0]
+    assert begun[-1, -1]
+    assert 2 <= begun.sum() < begun.size
+    shifts = [one.shift for one in reference.alternated(problem, call, rng).buffers]
+    assert shifts[0] >= 32 > shifts[2] == 0
+    assert shifts[1] >= 40
+    panels = reference.panels(problem, call, "f32", 1).buffers
+    np.testing.assert_array_equal(panels[0].data, call.buffers[0].data.reshape(4, 8).T.ravel())
+    np.testing.assert_array_equal(panels[1].data, call.buffers[1].data.reshape(5, 8).T.ravel())
+    assert panels[2] is call.buffers[2]
+    packed = reference.packed_operands(call, "f32", rng).buffers
+    assert [np.array_equal(x.data, y.data) for x, y in zip(packed[:2], call.buffers, strict=False)] == [False, False]
+    for options in ({"beta": 1}, {"alpha": 0}, {"ldb_pad": 1}):
+        other, whole = called(**options)
+        assert reference.alternated(other, whole, rng) is whole
+    assert [reference.traffic(called(beta=beta)[0]) for beta in (0, 1)] == [368, 448]

@@ -21,6 +21,7 @@ from tensorop.errors import JobError, TensoropError
 from tensorop.kits import plan, processor, result
 from tensorop.kits import product as kit_products
 from tensorop.kits.rows import KeptKit, kept
+from tensorop.model.judging import admitted
 from tensorop.model.number import NUMBERS
 from tensorop.space import problems
 from tensorop.specs import platforms
@@ -93,7 +94,7 @@ def test_limits_are_in_the_outputs_format_and_no_wider(name: str):
     wider = np.float64 if name == "f32" else np.longdouble
     want = np.array([1.0, -1.0, 0.1, np.inf, -np.inf, np.nan], wider) / wider(3)
     bound = np.array([0.0, 1e-3, 0.2, 0.0, 0.0, 0.0])
-    low, high = plan.admitted(number, want, bound)
+    low, high = admitted(number, want, bound)
     assert low.dtype == high.dtype == number.storage
     assert (low[:3] >= (want - bound)[:3]).all()
     assert (high[:3] <= (want + bound)[:3]).all()
