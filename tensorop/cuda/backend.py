@@ -37,7 +37,7 @@ from tensorop.package import plugin_record, publish
 from tensorop.package.product import Product
 from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
-from tensorop.render import render, words
+from tensorop.render import render
 from tensorop.runners.base import Launch, Runner
 from tensorop.specs import files as reading
 from tensorop.target import Files, KitRequest
@@ -146,9 +146,7 @@ class Backend(DeviceTarget):
         operator, own = held.operator, paths.native_dir() / "device" / "kit"
         content = self._content(held)
         program = kit.program(content, held.root)
-        script = (own / "run-kit.sh").read_text(encoding="utf-8")
-        script = script.replace("@PLATFORM@", words.in_build_file(self.platform.name))
-        files = {"kit": program, "run-kit": script.encode(), "README": (own / "README").read_bytes()}
+        files = {"kit": program, "README": (own / "README").read_bytes()}
         plan = kit.steps(content, replace(request, shapes=request.shapes or _usual(operator)))
         return files, list(plan)
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from statistics import median
 
+from tensorop import paths
 from tensorop.commands.opened import Opened
 from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem, for_device
 from tensorop.errors import UsageError
@@ -54,9 +55,10 @@ class DeviceProduct(KitProduct):
         lines = [line for line in lines if line.split()[0] in ("settings", *request.kinds)]
         text = "\n".join([f"product {self.digest}", f"platform {platform.name}", *lines, ""])
         kit = hashlib.sha256(hashlib.sha256(files["kit"]).digest() + text.encode()).hexdigest()
+        script = self.script(paths.native_dir() / "device" / "kit", "x86_64", "plan.txt")
         return KitPlan(
             kit,
-            {**files, "plan.txt": f"tensorop-device-kit 1\nkit {kit}\n{text}".encode()},
+            {**files, "run-kit": script, "plan.txt": f"tensorop-device-kit 1\nkit {kit}\n{text}".encode()},
             {kind: sum(line.startswith(f"{kind} ") for line in lines) for kind in KINDS},
             {"platform": {"name": platform.name, "device": dict(platform.device or {})}},
         )

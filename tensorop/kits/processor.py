@@ -40,7 +40,7 @@ from tensorop.model.winner import DtypeRecord, Tree, Winners, by_operator, trees
 from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
-from tensorop.render import instantiate, words
+from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import files
 from tensorop.specs.printable import one_line
@@ -78,11 +78,10 @@ class ProcessorProduct(KitProduct):
         data = data[: plan.KIT_AT] + kit.encode() + data[plan.KIT_AT + len(kit) :]
         own = paths.native_dir() / "kit"
         names = dict.fromkeys(word.lower() for word in (platform.arch, *architecture(platform.arch).spellings))
-        script = (own / "run-kit.sh").read_text().replace("@ARCH@", " ".join(names))
-        script = script.replace("@PLATFORM@", words.in_build_file(platform.name))
+        script = self.script(own, " ".join(names), "plan.bin")
         return KitPlan(
             kit,
-            {"kit": executable, "plan.bin": data, "run-kit": script.encode(), "README": (own / "README").read_bytes()},
+            {"kit": executable, "plan.bin": data, "run-kit": script, "README": (own / "README").read_bytes()},
             {name: sum(KINDS[step.kind] == name for step in found) for name in KINDS},
             {
                 "platform": {"name": platform.name, "arch": platform.arch, "least_vlen": least},

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tensorop import paths
 from tensorop.commands.opened import Opened
 from tensorop.dispatch.choice import CostRow
 from tensorop.errors import JobError, SpecError, UsageError
@@ -22,6 +23,7 @@ from tensorop.model.winner import Winners, by_operator
 from tensorop.package.manifest import read
 from tensorop.package.product import MANIFEST, SHARE, Product
 from tensorop.package.publish import Staged
+from tensorop.render import words
 from tensorop.specs import files, jsontext
 from tensorop.target import KitRequest
 
@@ -100,6 +102,18 @@ class KitProduct(ABC):
     def board_of(cls, machine: KitMachine) -> tuple[object, ...]:
         """A key for boards: only results with equal keys are used together."""
         return tuple(getattr(machine, name) for name in cls.board)
+
+    def script(self, own: Path, arch: str, plan: str) -> bytes:
+        """`run-kit`, which tests the machine and starts the kit's program.
+
+        own: the folder of the test, machine.sh; arch: names of the architecture; plan: the plan's file
+        """
+        text = (paths.native_dir() / "kit" / "run-kit.sh").read_text(encoding="utf-8")
+        test = (own / "machine.sh").read_text(encoding="utf-8").rstrip()
+        marks = {"MACHINE": test, "ARCH": arch, "PLATFORM": words.in_build_file(self.platform.name), "PLAN": plan}
+        for mark, value in marks.items():
+            text = text.replace(f"@{mark}@", value)
+        return text.encode()
 
     @abstractmethod
     def plan(self, request: KitRequest) -> KitPlan:

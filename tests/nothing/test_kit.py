@@ -160,22 +160,23 @@ OF_GEMM = paths.builtin_dir("templates") / "gemm" / "device" / "kit"
 @pytest.mark.parametrize("folder", KITS)
 def test_a_kit_reads_no_variable_but_its_own(folder: Path) -> None:
     """Build systems set OUT, RUN and CPU for themselves."""
-    files = [*folder.iterdir(), *(OF_GEMM.iterdir() if folder.parent.name == "device" else ())]
+    of_gemm = OF_GEMM.iterdir() if folder.parent.name == "device" else ()
+    files = [*folder.iterdir(), KITS[0] / "run-kit.sh", *of_gemm]
     text = "\n".join(file.read_text() for file in files if file.name != "README")
     read = set(re.findall(r'getenv\("(\w+)"\)|\$\{(\w+):-', text))
     listed = re.findall(r"^    (TENSOROP_KIT_[A-Z]+)=", (folder / "README").read_text(), re.MULTILINE)
     assert {c or shell for c, shell in read} == set(listed)
 
 
-@pytest.mark.parametrize("script", KITS)
-def test_a_kit_names_the_file_it_wrote(tmp_path: Path, script: Path) -> None:
+@pytest.mark.parametrize("own", KITS)
+def test_a_kit_names_the_file_it_wrote(tmp_path: Path, own: Path) -> None:
     """A program that writes something in the place of a kit's: the script is tried."""
     folder = tmp_path / "a kit's"
     folder.mkdir()
-    text, here = (script / "run-kit.sh").read_text(), platform.machine()
-    text = text.replace("@ARCH@", here).replace("x86_64", here)
-    for name, body in (("run-kit", text), ("kit", '#!/bin/sh\necho measured > "$2"\n')):
-        (folder / name).write_text(body)
+    of = SimpleNamespace(platform=SimpleNamespace(name="my board"))
+    text = kit_products.KitProduct.script(of, own, platform.machine(), "plan")
+    for name, body in (("run-kit", text), ("kit", b'#!/bin/sh\necho "measured $1" > "$2"\n')):
+        (folder / name).write_bytes(body)
         (folder / name).chmod(0o755)
     (folder / "SHA256SUMS").write_text(f"{hashlib.sha256((folder / 'kit').read_bytes()).hexdigest()}  kit\n")
     there = {**os.environ, "OUT": "of-make", "RUN": "false", "CDPATH": "/"}
@@ -183,6 +184,6 @@ def test_a_kit_names_the_file_it_wrote(tmp_path: Path, script: Path) -> None:
         given = there | ({"TENSOROP_KIT_OUT": out} if out else {})
         said = subprocess.run([folder / "run-kit"], env=given, capture_output=True, text=True, check=True).stdout
         whole, _, command = said.rstrip("\n").partition(" is complete; copy it back and run: ")
-        assert Path(whole).read_text() == "measured\n"
+        assert Path(whole).read_text() == "measured plan\n"
         assert Path(whole) == folder / (out or "result.jsonl")
         assert shlex.split(command) == ["tensorop", "import", "DIR", Path(whole).name]

@@ -4,17 +4,7 @@
 set -eu
 CDPATH='' cd -- "$(dirname -- "$0")"
 out=${TENSOROP_KIT_OUT:-result.jsonl}
-run=${TENSOROP_KIT_RUN:-}
-case " @ARCH@ " in
-*" $(uname -m) "*) ;;
-*)
-    if [ -z "$run" ]; then
-        echo "run-kit: this kit is for @PLATFORM@ (@ARCH@), this machine is $(uname -m)" >&2
-        echo "         run it on such a board, or under an emulator with TENSOROP_KIT_RUN=\"qemu-... -cpu ...\"" >&2
-        exit 2
-    fi
-    ;;
-esac
+@MACHINE@
 if command -v sha256sum >/dev/null 2>&1; then
     if ! sha256sum -c SHA256SUMS >/dev/null 2>&1; then
         echo "run-kit: a file of this kit is damaged (sha256sum -c SHA256SUMS); copy the kit to this machine again" >&2
@@ -23,7 +13,7 @@ if command -v sha256sum >/dev/null 2>&1; then
 fi
 # $run has several words: an emulator and its options
 # shellcheck disable=SC2086
-$run ./kit plan.bin "$out" || exit $?
+$run ./kit @PLAN@ "$out" || exit $?
 case $out in
 /*) whole=$out ;;
 *) whole=$(pwd)/$out ;;
