@@ -40,9 +40,7 @@ def _large(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, count:
         k = max(100, int(most / (2 * m * n)))
         if number == count - 1:
             m, n, k = min(mr, 40) + 1, nr + 2, int(rng.integers(2048, 2300))
-        values: dict[str, Value] = {
-            name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
-        }
+        values = _picked(rng)
         values |= {"m": m, "n": n, "k": k, "alpha": "1", "beta": "0", "variant": -1}
         values |= {"distribution": ("normal", "exact")[number % 2]}
         cases.append(_case(dtype, values, rng))
@@ -59,7 +57,7 @@ def _few_rows(
     for number in range(count):
         few = int(rng.integers(1, max(min(mr, 65), 3)))
         long = TURNED // few if number % 2 == 0 else 2 * max(few, nr)
-        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        values = _picked(rng)
         row = values["layout"] == "row"
         values["ta" if row else "tb"] = int(number % 3 != 2)  # the long one contiguous, mostly
         values |= {"alpha": COEFFICIENTS[1 + number % 3], "beta": COEFFICIENTS[(number + 1) % 4]}
@@ -76,7 +74,7 @@ def _vectors(
     mr, nr, ku = _tile(tile)
     cases = []
     for number in range(count):
-        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        values = _picked(rng)
         long = int(rng.integers(2, 12)) * max(min(mr, 64), nr) + int(rng.integers(1, 9))
         values |= {"m": long, "n": 1} if number % 2 else {"m": 1, "n": long}
         values |= {
@@ -97,7 +95,7 @@ def _shallow(
     mr, nr, _ = _tile(tile)
     cases = []
     for number in range(count):
-        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        values = _picked(rng)
         row = values["layout"] == "row"
         long, short = int(rng.integers(4 * mr, 18 * mr)), int(rng.integers(1, max(mr, nr + 6)))
         short = min(short, max(nr + 6, SHALLOW // long))
@@ -120,9 +118,7 @@ def _nearly_done(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, 
     mr, nr, ku = _tile(tile)
     cases = []
     for number in range(count):
-        values: dict[str, Value] = {
-            name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
-        }
+        values = _picked(rng)
         values |= {"layout": ("col", "row")[number % 2], "m": mr + 4, "n": nr + 3, "k": ku + 1}
         values |= {"alpha": "1", "beta": "0", "start": "result", "distribution": "integer"}
         cases.append(_case(dtype, values, rng))
@@ -134,10 +130,9 @@ def smallest_grid(dtype: str, rng: np.random.Generator, count: int) -> tuple[Cas
     layouts, transposes and gaps in turn."""
     long = ((2, 2, 150), (2, 2, 1100), (4, 3, 300), (1, 17, 40), (20, 1, 33), (3, 64, 5), (900, 2, 3), (1, 3, 700))
     long += ((1, 1, 300), (5, 3, 90), (1, 300, 1))
-    layouts = _layouts()
     cases = []
     for number in range(count):
-        values = {name: options[int(rng.integers(len(options)))] for name, options in layouts.items()}
+        values = _picked(rng)
         m, n, k = long[number // 16 % len(long)] if number // 8 % 2 else (int(x) for x in rng.integers(1, 21, 3))
         values |= {"m": m, "n": n, "k": k, "variant": -1}
         values |= {"layout": ("col", "row")[number % 2], "ta": number // 2 % 2, "tb": number // 4 % 2}
@@ -177,6 +172,11 @@ def _layouts() -> dict[str, tuple[Value, ...]]:
     }
 
 
+def _picked(rng: np.random.Generator) -> dict[str, Value]:
+    """One of each of `_layouts`."""
+    return {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+
+
 def _beyond_blocks(
     tile: Mapping[str, int], blocking: Mapping[str, int], *, thorough: bool
 ) -> list[tuple[int, int, int, str]]:
@@ -207,7 +207,7 @@ def _beyond_blocks(
 
 def _anywhere(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> Case:
     """A random problem up to these sizes: a kernel cannot be specialised for it."""
-    values: dict[str, Value] = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+    values = _picked(rng)
     values |= {"m": int(rng.integers(1, m + 1)), "n": int(rng.integers(1, n + 1)), "k": int(rng.integers(1, k + 1))}
     values |= {name: COEFFICIENTS[1 + int(rng.integers(3))] for name in ("alpha", "beta")}
     return _case(dtype, values, rng)
@@ -218,44 +218,21 @@ def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Gener
 
     Whole numbers, then once all special values, for which `size` must leave room (4 rows, 4 columns).
     """
-    options = _layouts()
     side = min(max(size, 5), LARGEST_SQUARE)
     fixed: dict[str, Value] = {"m": side, "n": side, "k": side, "alpha": "1", "beta": "0"}
     kinds = [(ta, tb, "integer") for ta in (0, 1) for tb in (0, 1)]
     kinds.append((int(rng.integers(2)), int(rng.integers(2)), "special"))
-    return [
-        _case(
-            dtype,
-            {
-                **{name: values[int(rng.integers(len(values)))] for name, values in options.items()},
-                **fixed,
-                "layout": layout,
-                "ta": ta,
-                "tb": tb,
-                "distribution": distribution,
-            },
-            rng,
-        )
-        for layout in layouts
-        for ta, tb, distribution in kinds
-    ]
+    cases = []
+    for layout in layouts:
+        for ta, tb, distribution in kinds:
+            values = _picked(rng) | fixed | {"layout": layout, "ta": ta, "tb": tb, "distribution": distribution}
+            cases.append(_case(dtype, values, rng))
+    return cases
 
 
 def _empty(dtype: str, cases: Sequence[Mapping[str, Value]], rng: np.random.Generator) -> list[Case]:
     """Cases in which nothing is multiplied; layouts and gaps vary, inputs are normal."""
-    layouts = _layouts()
-    return [
-        _case(
-            dtype,
-            {
-                **{name: options[int(rng.integers(len(options)))] for name, options in layouts.items()},
-                "distribution": "normal",
-                **values,
-            },
-            rng,
-        )
-        for values in cases
-    ]
+    return [_case(dtype, {**_picked(rng), "distribution": "normal", **values}, rng) for values in cases]
 
 
 def _case(
@@ -355,7 +332,7 @@ def _drawn(
     cases = []
 
     def case(number: int, values: dict[str, Value]) -> Case:
-        usual = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        usual = _picked(rng)
         usual |= {"variant": variants[number % len(variants)]}
         usual |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[int(rng.integers(4))]}
         usual |= values
@@ -412,9 +389,7 @@ def _no_numbers(dtype: str, tile: Mapping[str, int], rng: np.random.Generator, c
     kinds = (("nan", "0"), ("1", "nan"), ("nan", "1"), ("1", "inf"), ("-1", "-inf"))
     cases = []
     for number in range(count):
-        values: dict[str, Value] = {
-            name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
-        }
+        values = _picked(rng)
         alpha, beta = kinds[number % len(kinds)]
         values |= {"m": mr + 1, "n": nr + 1, "k": ku + 1, "alpha": alpha, "beta": beta, "distribution": "normal"}
         cases.append(_case(dtype, values, rng))
@@ -425,7 +400,7 @@ def _each_size(dtype: str, rng: np.random.Generator, dim: str, most: int, varian
     """Every size of a dimension up to `most` once, the others small: a fault at one size alone is found."""
     cases = []
     for number, size in enumerate(rng.permutation(most)):
-        values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+        values = _picked(rng)
         values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[int(rng.integers(4))]}
         values |= {name: drawing.between(1, 20, rng.random()) for name in ("m", "n", "k")} | {dim: int(size) + 1}
         values |= {"variant": variants[number % len(variants)]}

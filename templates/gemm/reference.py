@@ -9,6 +9,7 @@ Problem.options  layout ("col" | "row"), ta, tb (0 | 1), alpha, beta (numbers or
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -46,6 +47,7 @@ from .grids import (
     _nearly_done,
     _no_numbers,
     _pad,
+    _picked,
     _plainness,
     _shallow,
     _squares,
@@ -282,28 +284,24 @@ class Gemm(Contract):
         ms = _distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
         ns = _distinct(1, 2, 3, nr - 1, nr, nr + 1, nr + 2, nr + 3, 2 * nr - 1, 2 * nr + 1, 3 * nr + 2, 13, 31)
         ks = _distinct(1, 2, 3, 4, 5, 7, 8, ku - 1, ku, ku + 1, 2 * ku + 1, 16, 17, 31, 64)
-        layouts = _layouts()
         variants: tuple[Value, ...] = (-1, *range(blocking.get("variants", 0)))
 
         def pick(values: Sequence[Value]) -> Value:
             return values[int(rng.integers(len(values)))]
 
         cases = []
-        for layout in layouts["layout"]:
-            for ta in (0, 1):
-                for tb in (0, 1):
-                    for alpha in COEFFICIENTS:
-                        for beta in COEFFICIENTS:
-                            for _ in range(1 if alpha == "0" else 3):
-                                values = {name: pick(options) for name, options in layouts.items()}
-                                values |= {"m": pick(ms), "n": pick(ns), "k": pick(ks), "variant": pick(variants)}
-                                values |= {"layout": layout, "ta": ta, "tb": tb, "alpha": alpha, "beta": beta}
-                                cases.append(_case(dtype, values, rng))
+        names, sides = ("layout", "ta", "tb", "alpha", "beta"), (0, 1)
+        for *flags, alpha, beta in itertools.product(("col", "row"), sides, sides, COEFFICIENTS, COEFFICIENTS):
+            for _ in range(1 if alpha == "0" else 3):
+                values = _picked(rng)
+                values |= {"m": pick(ms), "n": pick(ns), "k": pick(ks), "variant": pick(variants)}
+                values |= dict(zip(names, (*flags, alpha, beta), strict=True))
+                cases.append(_case(dtype, values, rng))
         pairs = {
             "m": ms,
             "n": ns,
             "k": ks,
-            **layouts,
+            **_layouts(),
             "alpha": COEFFICIENTS[1:],
             "beta": COEFFICIENTS,
             "variant": variants,
@@ -311,7 +309,7 @@ class Gemm(Contract):
         cases += [_case(dtype, point, rng) for point in cover(pairs, rng)]
         for variant in variants:
             for m, n, k, layout in _beyond_blocks(tile, blocking, thorough=variant == -1):
-                values = {name: pick(options) for name, options in layouts.items()}
+                values = _picked(rng)
                 values |= {"layout": layout, "alpha": pick(COEFFICIENTS[1:]), "beta": pick(COEFFICIENTS)}
                 cases.append(_case(dtype, {**values, "m": m, "n": n, "k": k, "variant": variant}, rng))
         cases += _large(dtype, tile, rng, 8, 2e7)
@@ -341,9 +339,7 @@ class Gemm(Contract):
         cases = []
         for number in range(max(nr, 1)):
             m, n = mr * (number % 2) + int(rows[number % len(rows)]), nr * (number // 2 % 2) + number + 1
-            values: dict[str, Value] = {
-                name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()
-            }
+            values = _picked(rng)
             values |= {"layout": "col", "m": m, "n": n, "k": ku + 1, "alpha": "1", "beta": ("0", "1")[number % 2]}
             cases.append(_case(dtype, values, rng))
         return cases
@@ -357,7 +353,7 @@ class Gemm(Contract):
         for layout in LAYOUTS:
             for (m, n, k), kind in zip(shapes, ("normal", "integer", "wide", "normal"), strict=True):
                 taller = 2.0 ** rng.uniform(-1, 1)
-                values = {name: options[int(rng.integers(len(options)))] for name, options in _layouts().items()}
+                values = _picked(rng)
                 values |= {"layout": layout, "m": max(1, int(m * taller)), "n": max(1, int(n / taller))}
                 values |= {"k": k and drawing.between(k // 2, 2 * k, rng.random()), "distribution": kind}
                 values |= {"alpha": COEFFICIENTS[1 + int(rng.integers(3))], "beta": COEFFICIENTS[int(rng.integers(4))]}
