@@ -10,7 +10,7 @@ import _cffi_backend
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.package.arguments import LARGEST, flag, real, require_apart, require_output
+from tensorop.package.arguments import LARGEST, flag, leading, overlaps_itself, real, require_apart, require_output
 
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
@@ -96,7 +96,8 @@ def bind(library: Any) -> Callable[..., Matrix]:
             if isinstance(c, ndarray) and c.dtype != result:
                 raise TypeError(f"c is {c.dtype}, of {x.dtype} it must be {result}")
             form = "an array that does not overlap itself,"
-            require_output("c", c, ((m, n), result), lambda one: not _overlaps_itself(one), form)
+            apart = not overlaps_itself(c.shape, c.strides, c.itemsize) if isinstance(c, ndarray) else False
+            require_output("c", c, ((m, n), result), lambda _: apart, form)
         a_lies, a_by_row, lda = _lying(x)
         b_lies, b_by_row, ldb = _lying(y)
         c_lies, c_by_row, ldc = (_BY_ROW, True, max(n, 1)) if c is None else _lying(c)
@@ -214,16 +215,6 @@ def _integer(name: str, value: float) -> int:
     return int(value)
 
 
-def _overlaps_itself(array: Matrix) -> bool:
-    """Whether lines that are further apart than they are long do not make up the array; empty ones lie nowhere."""
-    reach = array.itemsize
-    for stride, size in sorted((abs(stride), size) for stride, size in zip(array.strides, array.shape, strict=True)):
-        if size > 1 and stride < reach:
-            return array.size > 0
-        reach += (size - 1) * stride
-    return False
-
-
 def _first(array: Matrix, lies: int) -> Matrix:
     """What `from_buffer` takes, which wants an array without gaps, in place of one that has some or must be copied."""
     return np.ascontiguousarray(array) if lies == _COPY else array[:1, :1]
@@ -236,19 +227,10 @@ def _lying(array: Matrix) -> tuple[int, bool, int]:
         return _BY_ROW, True, max(columns, 1)
     if array.flags.aligned and array.flags.f_contiguous:
         return _BY_COLUMN, False, max(rows, 1)
-    found = _leading(array)
-    return (_GAPS, *found) if found else (_COPY, True, max(columns, 1))
-
-
-def _leading(array: Matrix) -> tuple[bool, int] | None:
-    """(rows are contiguous, leading dimension in elements), or None when neither rows nor columns are contiguous."""
     size = array.itemsize
-    rows, columns = array.shape
-    across, along = array.strides
-    if across % size or along % size or not array.flags.aligned:
-        return None
-    if (along == size or columns <= 1) and (across >= columns * size or rows <= 1):
-        return True, max(across // size if rows > 1 else columns, columns, 1)
-    if (across == size or rows <= 1) and (along >= rows * size or columns <= 1):
-        return False, max(along // size if columns > 1 else rows, rows, 1)
-    return None
+    whole = array.flags.aligned and all(step % size == 0 for step in array.strides)
+    found = leading(array.shape, [step // size for step in array.strides]) if whole else None
+    if found is None:
+        return _COPY, True, max(columns, 1)
+    by_row, ld = found
+    return _GAPS, by_row, max(ld, columns if by_row else rows, 1)

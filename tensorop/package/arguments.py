@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,30 @@ def require_output(
         raise ValueError(f"{name} must be {form} of {like[1]} and shape {like[0]}; got {got}")
     if not given.flags.writeable:
         raise ValueError(f"{name} is read-only: give a writable array")
+
+
+def overlaps_itself(shape: Sequence[int], strides: Sequence[int], element: int = 1) -> bool:
+    """Whether lines may share an element, since their distances are shorter than they are long.
+
+    strides, element: distances and the size of an element, both in bytes or in elements
+    """
+    reach = element
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape, strict=True)):
+        if size > 1 and stride < reach:
+            return all(shape)
+        reach += (size - 1) * stride
+    return False
+
+
+def leading(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:
+    """(rows are contiguous, their leading dimension) of a matrix, else those of columns; None if neither are.
+
+    strides: in elements. The leading dimension of a single line is 0.
+    """
+    for by_row, (lines, length), (step, within) in ((True, shape, strides), (False, shape[::-1], strides[::-1])):
+        if (within == 1 or length <= 1) and (step >= length or lines <= 1):
+            return by_row, step if lines > 1 else 0
+    return None
 
 
 def require_apart(name: str, written: Array, others: Mapping[str, Array | None]) -> None:

@@ -86,18 +86,8 @@ def require_result(given: Array, shape: tuple[int, ...], dtype: str, first: Arra
         raise refuse(TypeError, message, arrays.UNSUPPORTED)
     if not given.writeable:
         raise refuse(ValueError, f"{given.name} is read-only: give another")
-    if _overlaps_itself(given):
+    if arguments.overlaps_itself(given.shape, given.strides):
         raise refuse(ValueError, f"{given.name} overlaps itself: give another")
-
-
-def _overlaps_itself(of: Array) -> bool:
-    reach = 0
-    for stride, size in sorted(zip(of.strides, of.shape, strict=True)):
-        if size > 1:
-            if stride <= reach:
-                return True
-            reach += (size - 1) * stride
-    return False
 
 
 class _Lying:

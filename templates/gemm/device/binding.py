@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tensorop.package import device_arrays as arrays
 from tensorop.package import device_binding
+from tensorop.package.arguments import leading
 from tensorop.package.device_arrays import Array
 from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan, flag, real, refuse, span
 
@@ -44,17 +45,16 @@ def _matrices(of: Array) -> _Matrices:
     if len(of.shape) not in (2, 3):
         said = f"{of.name} has {len(of.shape)} dimensions, a matrix has 2 and a batch of them 3"
         raise refuse(ValueError, said)
-    batch, (rows, columns), (across, along) = None, of.shape[-2:], of.strides[-2:]
+    batch, (rows, columns) = None, of.shape[-2:]
     if len(of.shape) == 3:
         batch = of.shape[0]
     stride = of.strides[0] if batch is not None and batch > 1 else 0
     one = stride == 0
-    if stride >= 0 and (along == 1 or columns <= 1) and (across >= columns or rows <= 1):
-        ld = across if rows > 1 else _alone(columns, one)
-        return _Matrices(batch, rows, columns, True, max(ld, columns, 1), stride)
-    if stride >= 0 and (across == 1 or rows <= 1) and (along >= rows or columns <= 1):
-        ld = along if columns > 1 else _alone(rows, one)
-        return _Matrices(batch, rows, columns, False, max(ld, rows, 1), stride)
+    found = leading(of.shape[-2:], of.strides[-2:]) if stride >= 0 else None
+    if found is not None:
+        by_row, ld = found
+        length = columns if by_row else rows
+        return _Matrices(batch, rows, columns, by_row, max(ld or _alone(length, one), length, 1), stride)
     said = f"{of.name} has strides {of.strides}: neither rows nor columns are contiguous, give a contiguous copy"
     raise refuse(ValueError, said)
 
