@@ -1,0 +1,131 @@
+"""Writes what decides a tile's path as a function of Python.
+
+It gives the outcome of each comparison, and whether each loop has no turn, one or several. A loop is run once if all
+its turns take one path, and add the same to what they change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorop.author.grammar import Broken
+
+
+@dataclass(frozen=True)
+class NewValue:
+    """A local's new value. code: None for one that is not made of sizes; adds: it is added to the old one."""
+
+    to: str
+    code: str | None
+    names: frozenset[str]
+    adds: bool = False
+    new: bool = False  # its declaration
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Comparisons, and where they lead."""
+
+    code: str
+    names: frozenset[str]
+    then: tuple[Any, ...] = ()
+    other: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loop:
+    gap: str  # above 0 while it goes on
+    names: frozenset[str]
+    body: tuple[Any, ...]
+
+
+Step = NewValue | Branch | Loop
+
+
+class PathWriter:
+    """Writes a function's statements in Python, those alone that decide a path. needed: names on which one depends."""
+
+    def __init__(self, needed: frozenset[str]) -> None:
+        self.needed, self.fresh = needed, 0
+
+    def lines(self, nodes: Sequence[Step]) -> list[str]:
+        return [
+            "path = []",
+            "def ASK(held):",
+            "    path.append(held)",
+            "    return held",
+            *self._lines(nodes),
+            "return tuple(path)",
+        ]
+
+    def _lines(self, nodes: Sequence[Step]) -> list[str]:
+        found: list[str] = []
+        for node in nodes:
+            match node:
+                case NewValue(to, code, _) if to in self.needed:
+                    if code is None:
+                        name = to.partition("__")[0]
+                        raise Broken("path", f"a condition depends on '{name}', whose value is not made of sizes")
+                    found.append(f"{to} = {code}")
+                case Branch(code, _, then, other):
+                    first, second = self._lines(then), self._lines(other)
+                    found += [f"if {code}:", *_in(first)] if first or second else [code]
+                    found += ["else:", *_in(second)] if second else []
+                case Loop():
+                    found += self._loop(node)
+        return found
+
+    def _loop(self, node: Loop) -> list[str]:
+        self.fresh += 1
+        at, body = self.fresh, self._lines(node.body)
+        carried = self._carried(node)
+        if carried is None:  # turns may take different paths
+            return [
+                f"turns{at}, seen{at} = 0, set()",
+                f"while {node.gap} > 0:",
+                "    SPEND()",
+                f"    turns{at} += 1",
+                f"    begin{at} = len(path)",
+                *_in(body),
+                f"    seen{at}.add(tuple(path[begin{at}:]))",
+                f"    del path[begin{at}:]",
+                f"path += (min(turns{at}, 2), frozenset(seen{at}))",
+            ]
+        olds = [f"old{at}_{i}" for i in range(len(carried))]
+        return [
+            f"gap{at} = {node.gap}",
+            f"if ASK(gap{at} > 0):",
+            *(f"    {old} = {name}" for old, name in zip(olds, carried, strict=True)),
+            *_in(body),
+            f"    left{at} = {node.gap}",
+            f"    more{at} = max(0, -(-left{at} // (gap{at} - left{at})))",
+            *(f"    {name} += ({name} - {old}) * more{at}" for old, name in zip(olds, carried, strict=True)),
+            f"    ASK(more{at} > 0)",
+        ]
+
+    def _carried(self, loop: Loop) -> list[str] | None:
+        """What one turn leaves to the next, if all turns take one path and add the same to it; else None."""
+        nodes = [*_every(loop.body)]
+        sets = [one for one in nodes if isinstance(one, NewValue) and one.to in self.needed]
+        carried = {one.to for one in sets} - {one.to for one in sets if one.new}
+        vague = set(carried)
+        while more := {one.to for one in sets if one.to not in vague and one.names & vague}:
+            vague |= more
+        alike = all(one.adds and not one.names & vague for one in sets if one.to in carried)
+        asks = [one for one in nodes if not isinstance(one, NewValue) or (one in sets and "ASK" in (one.code or ""))]
+        return sorted(carried) if alike and not any(one.names & vague for one in asks) else None
+
+
+def _every(nodes: Sequence[Step]) -> Iterator[Step]:
+    for node in nodes:
+        yield node
+        if isinstance(node, Loop):
+            yield from _every(node.body)
+        elif isinstance(node, Branch):
+            yield from _every((*node.then, *node.other))
+
+
+def _in(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines] or ["    pass"]

@@ -1,0 +1,125 @@
+"""The paths of a tile, found by running its text on numbers."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tensorop.author import path_reader, paths
+from tensorop.author.grammar import Broken
+from tensorop.author.paths import Arguments, Tile
+
+MARK = "/*here it begins*/"
+LANES = 8
+
+
+def tile(body: str, more: str = "holds(m > lanes); holds(m <= 2 * lanes);") -> Tile:
+    """Of a tile of two vectors by four columns."""
+    source = f"""
+static void t_tile_2x4_tail(size_t m, size_t k, const float *a, size_t lda, const float *b, size_t rsb, size_t csb,
+    float alpha, float beta, float *c, size_t ldc)
+{{
+    /*@ holds(k >= 1); holds(lda >= 1); holds(ldc >= 1); {more}
+        reads(a, k, lda, m, 1); reads(b, k, rsb, 4, csb); writes(c, 4, ldc, m, 1); */
+    const size_t lanes = lanes();
+    {MARK}
+{body}
+}}
+"""
+    (found,) = path_reader.tiles(source, MARK).values()
+    return found
+
+
+def calls(body: str, more: str = "holds(m > lanes); holds(m <= 2 * lanes);") -> list[Arguments]:
+    return [*tile(body, more).paths(LANES).values()]
+
+
+# The text, how many paths it has, and a call that must be among theirs.
+TEXTS: dict[str, tuple[str, int, dict[str, int]]] = {
+    "no condition": ("c[0] = a[0];", 1, {}),
+    "a loop": ("for (; k; --k) c[0] += a[0];", 2, {"k": 2}),
+    "two loops": ("for (; k >= 4; k -= 4) a += lda; for (; k; --k) a += lda;", 8, {"k": 10}),
+    "a condition": ("if (k > 40) c[0] = 0;", 2, {"k": 41}),
+    "four numbers": ("if (k == 53 && m == 14 && beta == 0 && alpha == 1) c[0] = 0;", 5, {"k": 53, "m": 14, "alpha": 1}),
+    "two numbers": ("if (k == 53) if (m == 14) c[0] = 0;", 3, {"k": 53, "m": 14}),
+    "a number and both scales": ("if (k == 53) if (beta == 0) if (alpha == 1) c[0] = 0;", 4, {"k": 53, "beta": 0}),
+    "by a local": ("size_t x = 0; if (k == 53) x = 1; if (x == 1) if (m == 14) c[0] = 0;", 3, {"k": 53, "m": 14}),
+    "by two comparisons": ("if (k > 52) if (k < 54) if (m == 14) c[0] = 0;", 4, {"k": 53, "m": 14}),
+    "by a remainder": ("if (k % 16 == 3) if (m > 13) c[0] = 0;", 3, {"k": 3, "m": 14}),
+    "by a sum of remainders": ("if (k % 53 + m % 14 == 65) c[0] = 0;", 2, {"k": 52, "m": 13}),
+    "by a bool": ("const bool p = k == 53; if (p) if (m == 14) c[0] = 0;", 3, {"k": 53, "m": 14}),
+    "by a turn": ("for (size_t p = 0; p < k; ++p) if (p == 52) if (m == 14) c[0] = 0;", 4, {"k": 53, "m": 14}),
+    "by rests of loops": (
+        "size_t x = k, y = m; for (; x >= 53; x -= 53) a += lda; for (; y >= 14; y -= 14) a += lda; "
+        "if (x + y == 65) c[0] = 0;", 9, {"k": 52, "m": 13},
+    ),
+    "by a shift and a sum": ("const size_t x = (k << 1) + 5; if (x == 77 && m == 11) c[0] = 0;", 3, {"k": 36, "m": 11}),
+    "by the smaller": ("const size_t x = k < 53 ? k : 53; if (x == 53 && m == 9) c[0] = 0;", 3, {"k": 53, "m": 9}),
+    "a choice in an index": ("c[0] = a[(k < 53 ? 0 : m - 1)];", 2, {"k": 53}),
+    "a stride of 1": ("if (rsb == 1) c[0] = 0;", 2, {"rsb": 1}),
+    "strides of 1": ("if (rsb == 1) if (csb == 1) c[0] = 0;", 3, {"rsb": 1, "csb": 1, "k": 1}),
+    "another loop inside": (
+        "for (; k >= 2; k -= 2) { size_t i = 0; for (; i + lanes <= m; i += lanes) c[i] = 0; }", 5, {"k": 4, "m": 16},
+    ),
+    "every eighth turn": ("for (size_t p = 0; p < k; ++p) if (p % 8 == 7) c[0] = 0;", 3, {"k": 8}),
+    "by vectors": (
+        "size_t p = 0; for (; p + 4 * lanes <= k; p += 4 * lanes) c[0] = 0; if (p < k) c[0] = 0;", 5, {"k": 65},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_each_path_is_found_by_a_call(what: str) -> None:
+    body, count, among = TEXTS[what]
+    found = [dict(call) for call in calls(body)]
+    assert len(found) == count, found
+    assert any(among.items() <= call.items() for call in found), found
+
+
+@pytest.mark.parametrize("what", TEXTS)
+def test_no_call_takes_a_path_that_is_not_found(what: str) -> None:
+    """All sizes, strides and coefficients together, each loop turn by turn."""
+    one = tile(TEXTS[what][0])
+    search = paths._Search(one, LANES)
+    found = one.paths(LANES)
+    every = itertools.product(*(search.values[name] for name in one.arguments))
+    assert {search.run(dict(zip(one.arguments, values, strict=True))) for values in every} - {None} == found.keys()
+
+
+def test_a_loop_whose_turns_are_alike_counts_as_one_that_is_run() -> None:
+    """The same loop, once with a condition inside that is always true, which makes it run turn by turn."""
+    head = (
+        "size_t p = 0, q = 3; for (; p + 3 <= k; p += 3) {{ q += 5; {} }} if (q == 38) c[0] = 0; if (p == k) c[0] = 0;"
+    )
+    (short, long) = ([*calls(head.format(inside))] for inside in ("", "if (p < 1000) c[0] = 0;"))
+    assert short == long
+
+
+def test_too_many_paths_are_refused_by_a_rule() -> None:
+    many = "".join(f"if (k == {number}) c[0] = 0; " for number in range(1, 41))
+    most = f"{many} if (m == 9) c[0] = 0; if (m == 10) c[0] = 0; if (m == 11) c[0] = 0; if (beta == 0) c[0] = 0;"
+    assert len(calls(most)) == 41 * 4 * 2
+    with pytest.raises(Broken, match=f"rule 'path': .* more than {paths.MOST_PATHS} paths"):
+        calls(f"{most} if (alpha == 1) c[0] = 0;")
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("for (size_t p = 0; p < k * 100000; ++p) if (p % 2 == 0) c[0] = 0;", "turns until their paths are found"),
+        ("size_t x = a[0]; if (x == 2) c[0] = 0;", "depends on 'x'"),
+        ("{" * 120 + "if (k == 1) c[0] = 0;" + "}" * 120, None),
+        ("if (k > 1) " * 120 + "c[0] = 0;", "nested too deeply"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_no_time(body: str, complaint: str | None) -> None:
+    if complaint is None:
+        assert len(calls(body)) == 2
+        return
+    with pytest.raises(Broken, match=f"rule 'path': .*{complaint}"):
+        calls(body)
+
+
+def test_a_size_without_a_bound_is_tried_beyond_many_vectors() -> None:
+    assert {"k": 17 * LANES}.items() <= dict(calls("if (k >= 17 * lanes) c[0] = 0;")[-1]).items()
