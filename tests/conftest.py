@@ -24,8 +24,9 @@ PARTS = 5  # of the extended tests; .ci/run runs one
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew from what is rendered now")
     parser.addoption(
-        "--fuzz", type=float, default=0.0, metavar="SECONDS", help="of tests/attacks/test_fuzz.py, for each target"
+        "--fuzz", type=float, default=0.0, metavar="SECONDS", help="of tests/attacks/test_fuzz*.py, for each target"
     )
+    parser.addoption("--fuzz-seed", type=int, default=0, metavar="N", help="of tests/attacks/test_fuzz_programs.py")
     parser.addoption(
         "--extended",
         default="all",
