@@ -133,6 +133,8 @@ def _check_effect(job: Job, target: Target) -> None:
         ignored["unsafe"] = "without --author llm, manual or replay: only shipped kernels run"
     else:
         ignored.pop("seed", None)  # of its questions, and of the calls that verify its kernels
+    if job.author == "llm":
+        ignored.pop("fresh", None)  # it discards the answers
     for name in sorted(job.chosen & ignored.keys()):
         if (name, job.threads) != ("threads", Job.threads):  # every target has one thread
             option = f"--{name.replace('_', '-')}"

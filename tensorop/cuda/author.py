@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tensorop.author import grammar, rules
-from tensorop.author.llm import rounds
+from tensorop.author.llm import rounds, transcript
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import compile as device
 from tensorop.cuda import counted, kernels, standing
@@ -135,9 +135,11 @@ class FamilyAuthor:
         job = self.job
         shapes = [self.operator.shapes.text(shape) for shape in job.shapes]
         facts = brief(self.operator, self.platform, self.given, self.dtypes, shapes)
-        model = rounds.of_job(job, facts, (job.out / "work").absolute())
         if remark := self.confine():
             yield Note(remark)
+        if job.fresh and job.author == "llm":  # as in jobs for processors
+            transcript.discard(job.out / transcript.OF_RUN)
+        model = rounds.of_job(job, facts, (job.out / "work").absolute())
         self.model = model.model
         if model.recording is not None and not model.recording.replays:
             model.recording.begin(replace(model.recording.head, model=model.model, seed=job.seed, before=TEMPLATES))
@@ -267,9 +269,12 @@ class FamilyAuthor:
 
 
 def _seed(job: Job) -> Seed:
-    """The seed of the calls that verify. The same folder keeps it, since questions about failures follow from it."""
+    """The seed of the calls that verify. The same folder keeps it, since questions about failures follow from it.
+
+    --fresh asks anew, so it draws another.
+    """
     path = job.out / "work" / "seed"
-    if job.secret is None:
+    if job.secret is None and not job.fresh:
         with contextlib.suppress(OSError, SpecError, ValueError, TypeError):
             kept = Seed.parse(reading.text(path, reading.TEXT).strip())
             if kept.public == job.seed:
