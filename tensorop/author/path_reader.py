@@ -10,11 +10,11 @@ import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
-from tensorop.author.addresses.collectives import sentences
-from tensorop.author.addresses.syntax import Term, inner, parameters, parts, term, text
+from tensorop.author.contracts import sentences
 from tensorop.author.grammar import Broken
-from tensorop.author.path_writer import Branch, Loop, NewValue, PathWriter, Step
+from tensorop.author.path_writer import Branch, NewValue, PathWriter, Repeat, Step
 from tensorop.author.paths import LaidOperand, Tile
+from tensorop.author.terms import Term, direct, inner, parameters, term, text
 
 _SIZES = ("size_t", "ptrdiff_t", "bool", "int", "unsigned", "uint64_t", "int64_t", "uint32_t", "int32_t")
 _ONE = ("number", 1, "1")
@@ -171,7 +171,7 @@ class _Reader:
                         self.behind.append((made, found.names))
                         yield replace(found, new=True)
             case "expression_statement" if self.chooses or self._counts(node.named_children[0]):
-                for of in parts(node):
+                for of in direct(node):
                     yield from self._changed(of)
             case "compound_statement":
                 yield from self._block(inner(node))
@@ -242,7 +242,7 @@ class _Reader:
             if first.type == "declaration":
                 yield from self._statement(first)
             else:
-                for of in parts(first):
+                for of in direct(first):
                     yield from self._changed(of)
         names: set[str] = set()
         match term(condition):
@@ -254,11 +254,11 @@ class _Reader:
                 gap = self._size(other, names)
         self.asked.append(frozenset(names))
         self.around.append(frozenset(names))
-        steps = [one for of in parts(update) for one in self._changed(of)] if of_for else []
+        steps = [one for of in direct(update) for one in self._changed(of)] if of_for else []
         found = (*self._block([body]), *steps)
         self.around.pop()
         self.scopes.pop()
-        yield Loop(gap, frozenset(names), found)
+        yield Repeat(gap, frozenset(names), found)
 
     # ---- expressions, as Python
 

@@ -35,13 +35,13 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Repeat:
     gap: str  # above 0 while it goes on
     names: frozenset[str]
     body: tuple[Any, ...]
 
 
-Step = NewValue | Branch | Loop
+Step = NewValue | Branch | Repeat
 
 
 class PathWriter:
@@ -73,11 +73,11 @@ class PathWriter:
                     first, second = self._lines(then), self._lines(other)
                     found += [f"if {code}:", *_in(first)] if first or second else [code]
                     found += ["else:", *_in(second)] if second else []
-                case Loop():
+                case Repeat():
                     found += self._loop(node)
         return found
 
-    def _loop(self, node: Loop) -> list[str]:
+    def _loop(self, node: Repeat) -> list[str]:
         self.fresh += 1
         at, body = self.fresh, self._lines(node.body)
         carried = self._carried(node)
@@ -105,7 +105,7 @@ class PathWriter:
             f"    ASK(more{at} > 0)",
         ]
 
-    def _carried(self, loop: Loop) -> list[str] | None:
+    def _carried(self, loop: Repeat) -> list[str] | None:
         """What one turn leaves to the next, if all turns take one path and add the same to it; else None."""
         nodes = [*_every(loop.body)]
         sets = [one for one in nodes if isinstance(one, NewValue) and one.to in self.needed]
@@ -121,7 +121,7 @@ class PathWriter:
 def _every(nodes: Sequence[Step]) -> Iterator[Step]:
     for node in nodes:
         yield node
-        if isinstance(node, Loop):
+        if isinstance(node, Repeat):
             yield from _every(node.body)
         elif isinstance(node, Branch):
             yield from _every((*node.then, *node.other))

@@ -17,8 +17,8 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_122,
-    "author": 5_564,
+    ".": 1_124,
+    "author": 5_665,
     "backends": 367,
     "calibration": 404,
     "cli": 1_864,
@@ -28,10 +28,10 @@ MOST_LINES = {
     "cuda": 2_035,
     "dispatch": 1_249,
     "job": 855,
-    "kits": 1_544,
+    "kits": 1_542,
     "measure": 989,
-    "model": 3_003,
-    "package": 1_718,
+    "model": 3_218,
+    "package": 1_726,
     "process": 478,
     "provision": 1_109,
     "render": 863,
@@ -39,7 +39,7 @@ MOST_LINES = {
     "runners": 1_147,
     "search": 806,
     "space": 647,
-    "specs": 2_240,
+    "specs": 2_253,
     "store": 594,
     "toolchain": 964,
     "trial": 900,
