@@ -20,12 +20,14 @@ from tensorop.model import drawing
 from tensorop.model.call import Call
 from tensorop.model.case import Case, cover
 from tensorop.model.contract import STARTS, Contract
+from tensorop.model.kernel_alone import KernelAlone, TileCall
 from tensorop.model.matrix import Array, Matrix
 from tensorop.model.number import NUMBERS
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
 from tensorop.model.second import LINE
 
+from .alone import case_of, tile_of
 from .grids import (
     COEFFICIENTS,
     GROUPS,
@@ -268,6 +270,12 @@ class Gemm(Contract):
             first = "" if int(at) in deep else USUAL
             cases.append(_case(dtype, values if masked else {**values, "beyond": lanes}, rng, first))
         return tuple(cases)
+
+    def path_case(self, kernel: KernelAlone, of: TileCall, rng: np.random.Generator) -> Case | None:
+        tile = tile_of(of.function)
+        if tile is None or (of.largest and not tile.is_largest(kernel)):
+            return None
+        return case_of(kernel, tile, of.arguments, rng)
 
     def full_grid(
         self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from tensorop.author.llm import rounds
 from tensorop.commands import bench, opened, report, verify
@@ -13,7 +14,9 @@ from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.bench import Bench
-from tensorop.model.trial import Outcome
+from tensorop.model.kernel import Variant
+from tensorop.model.stage_run import StageRun
+from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Verdict, error_text
 from tensorop.model.winner import Winners
 from tensorop.package import plugin_record, publish
@@ -21,8 +24,11 @@ from tensorop.package.product import product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
 from tensorop.process.stopping import StopRequest
+from tensorop.render import instantiate
 from tensorop.search.task import JobContext, Task
 from tensorop.space.problems import within
+from tensorop.trial import paths
+from tensorop.trial.evaluator import Evaluator
 from tensorop.warm import start
 
 BENCH = "share/tensorop/bench.json"
@@ -85,7 +91,7 @@ def _proven(
             found = [winners.carried(of_dtype) for of_dtype in found]
             publish.discard(staged)
             staged = _stage(whole, found)
-            verdicts = yield from _verify(whole, tasks, staged)
+            verdicts = yield from _verify(whole, tasks, staged, found)
             failed = next((verdict for verdict in verdicts if not verdict.ok), None)
             if failed is None:
                 return staged, verdicts
@@ -180,8 +186,13 @@ def _choosing(given: Winners) -> str:
     return f"{given.dtype}: {text} (geometric mean)"
 
 
-def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event, None, list[Verdict]]:
-    """Verifies the finished library by the full grid, at every VLEN, then with several threads; stops at a failure."""
+def _verify(
+    whole: JobContext, tasks: Tasks, staged: Staged, found: list[Winners]
+) -> Generator[Event, None, list[Verdict]]:
+    """Verifies the finished library by the full grid, at every VLEN, then with several threads; stops at a failure.
+
+    Then calls each path of its kernels. Raises RefusedVariant for one that fails there.
+    """
     whole.stop.goes_on(f"stopping: verification continues, and the comparison is skipped. {AGAIN}")
     vlens = ", ".join(str(vlen) for vlen in whole.target.verify_vlens if vlen)
     yield Phase("verification", f"the full grid of test calls{f' at VLEN {vlens}' if vlens else ''}")
@@ -196,7 +207,29 @@ def _verify(whole: JobContext, tasks: Tasks, staged: Staged) -> Generator[Event,
     counts = sorted({verdict.threads for verdict in verdicts} - {1})
     several = f", some of them with {' and '.join(map(str, counts))} threads" if counts else ""
     yield Note(f"{cases} calls passed{several}; {error_text(errors)}")
+    calls = _paths(whole, found)
+    yield Note(f"{calls} calls of kernels alone passed: each path through each tile was taken")
     return verdicts
+
+
+def _paths(whole: JobContext, found: list[Winners]) -> int:
+    """Calls each path of the library's kernels; the number of calls. Raises RefusedVariant for the first that fails."""
+    asked: dict[tuple[str, str], tuple[int, Evaluator, Variant]] = {}  # equal kernels once, by dtype and id
+    for of_dtype in found:
+        run = StageRun(of_dtype.dtype, Stage.BLOCKING, (), whole.seed)
+        evaluate = Evaluator(whole.operator, whole.target, run, whole.work, whole.texts)
+        for number, variant in enumerate(of_dtype.all):
+            for one in (variant, *(variant.at(vlen) for vlen in variant.specialisations)):
+                built = instantiate.as_built(whole.operator, whole.target.platform.at(one.kernel.vlen), one)
+                asked.setdefault((of_dtype.dtype, built.id), (number, evaluate, one))
+    calls = 0
+    with ThreadPoolExecutor(max(1, whole.job.jobs)) as pool:
+        judged = pool.map(lambda one: paths.verified(one[1], one[2]), asked.values())
+        for ((dtype, _), (number, _, _)), (outcome, count) in zip(asked.items(), judged, strict=True):
+            if not outcome.ok:
+                raise RefusedVariant(dtype, number, outcome)
+            calls += count
+    return calls
 
 
 def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]:

@@ -15,6 +15,7 @@ from tensorop.model.call import Access, Buffer, Call, Outputs, Placement
 from tensorop.model.case import Case
 from tensorop.model.expression import evaluate
 from tensorop.model.judging import admitted, compared, half_done, inside
+from tensorop.model.kernel_alone import KernelAlone, TileCall
 from tensorop.model.matrix import Matrix
 from tensorop.model.number import NUMBERS
 from tensorop.model.point import Value
@@ -83,6 +84,10 @@ class Contract(Signature, ABC):
         full_tile: only the largest tile is compiled
         """
         return ()
+
+    def path_case(self, kernel: KernelAlone, of: TileCall, rng: np.random.Generator) -> Case | None:
+        """A call of a tile alone with some of its arguments, the others drawn; None if no call gives it these."""
+        return None
 
     def full_grid(
         self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
@@ -326,12 +331,14 @@ class Contract(Signature, ABC):
         def panel(buffer: Buffer) -> Buffer:
             one = self.operands[buffer.name]
             rows = np.moveaxis(views[buffer.name], one.shape.index(one.packed), 0)
+            lines = matrices.get(buffer.name)
+            if lines and lines.ld > lines.inner:  # a panel's rows are whole vectors
+                rows = np.pad(rows, ((0, 0), (0, lines.ld - lines.inner)))
             if group == 1:
                 made = number.encoded(one.number(problem.dtype).decoded(rows))
             else:
                 steps = rows.reshape(-1, group, rows.shape[1]).transpose(0, 2, 1)
                 made = np.ascontiguousarray(steps.astype(f"i{number.size // group}")).view(number.storage)
-            lines = matrices.get(buffer.name)
             behind = buffer.data.size - (lines.outer * lines.ld if lines else rows.size)
             zeros = np.zeros(max(0, behind), number.storage)
             return replace(buffer, data=np.concatenate([made.ravel(), zeros]), apart=(0, 0))

@@ -9,9 +9,12 @@ text.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 
-from tensorop.author import c_gate, gate, offline
+from tensorop.author import c_gate, gate, offline, path_reader
+from tensorop.author.grammar import Broken
+from tensorop.author.paths import KernelPaths
 from tensorop.errors import JobError
 from tensorop.model.kernel import TRUSTED, KernelTemplate, KernelText, Variant
 from tensorop.model.operator import Operator
@@ -31,6 +34,7 @@ class Texts:
     def __init__(self, journaled: Mapping[str, KernelText] | None = None) -> None:
         self._journaled = dict(journaled or {})
         self._known: dict[str, KernelText] = {}
+        self._paths: dict[tuple[str, bool], list[KernelPaths]] = {}  # by variant as built, and whether of its full tile
         self._lock = threading.Lock()
 
     def kernel(self, operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
@@ -41,7 +45,8 @@ class Texts:
         variant = instantiate.as_built(operator, platform, variant)
         if (text := self._known.get(variant.id)) is not None:
             return text
-        made = _admitted(operator, platform, variant)
+        read = _checked(operator, platform, variant, instantiate.kernel_contexts(operator, platform, variant))
+        made = read if isinstance(read, Outcome) else KernelText(variant.id, *(text for text, _ in read))
         before = self._journaled.get(variant.id)
         if before is not None and made != before:
             now = f"is now rejected ({made.message})" if isinstance(made, Outcome) else f"now generates {made.id}"
@@ -51,10 +56,32 @@ class Texts:
                 f"source {before.id}, and {now}. The journal was edited, or tensorop changed",
                 hint=START_OVER,
             )
+        if isinstance(read, Outcome):
+            return read
+        with self._lock:
+            self._paths[variant.id, False] = [paths for _, paths in read]
+            return self._known.setdefault(variant.id, KernelText(variant.id, *(text for text, _ in read)))
+
+    def full_tile(self, operator: Operator, platform: Platform, variant: Variant) -> str | Outcome:
+        """The C of a shipped kernel with its largest tile alone; an Outcome if the gate refuses it.
+
+        Raises render.RenderError.
+        """
+        variant = instantiate.as_built(operator, platform, variant)
+        context, primitives = instantiate.kernel_context(operator, platform, variant)
+        made = _checked(operator, platform, variant, [({**context, "full_tile": True}, primitives)])
         if isinstance(made, Outcome):
             return made
+        ((text, paths),) = made
         with self._lock:
-            return self._known.setdefault(variant.id, made)
+            self._paths[variant.id, True] = [paths]
+        return text
+
+    def paths(
+        self, operator: Operator, platform: Platform, variant: Variant, full_tile: bool = False
+    ) -> Sequence[KernelPaths]:
+        """The paths of a variant's kernel, then of its edge kernel; of a text that `kernel` or `full_tile` made."""
+        return self._paths[instantiate.as_built(operator, platform, variant).id, full_tile]
 
     def add_from_worker(self, text: KernelText) -> None:
         """Adds a text that a worker judged; before it is packaged it is made here too.
@@ -88,23 +115,10 @@ class Texts:
         return text
 
 
-def full_tile(operator: Operator, platform: Platform, variant: Variant) -> str | Outcome:
-    """The C of a shipped kernel with its largest tile alone; an Outcome if the gate refuses it. Raises RenderError."""
-    variant = instantiate.as_built(operator, platform, variant)
-    context, primitives = instantiate.kernel_context(operator, platform, variant)
-    made = _checked(operator, platform, variant, [({**context, "full_tile": True}, primitives)])
-    return made if isinstance(made, Outcome) else made[0]
-
-
-def _admitted(operator: Operator, platform: Platform, variant: Variant) -> KernelText | Outcome:
-    made = _checked(operator, platform, variant, instantiate.kernel_contexts(operator, platform, variant))
-    return made if isinstance(made, Outcome) else KernelText(variant.id, *made)
-
-
 def _checked(
     operator: Operator, platform: Platform, variant: Variant, contexts: Sequence[tuple[dict[str, object], Primitives]]
-) -> list[str] | Outcome:
-    """Checks the template, renders it, checks the C, and only then inserts the primitives' C.
+) -> list[tuple[str, KernelPaths]] | Outcome:
+    """Checks the template, renders it, checks the C and finds its paths, and only then inserts the primitives' C.
 
     A trusted author's template is checked by nothing here; its C is included before the first text.
     """
@@ -117,25 +131,33 @@ def _checked(
     arities = {primitive: len(spec.args) for primitive, spec in primitives.with_aliases.items()}
     plain = [context for context, _ in contexts]
     rendered = rendering(operator.templates, c_gate.marked(template.text), instantiate.KERNEL, plain, arities)
-    texts: list[str] = []
-    for source, (_, primitives) in zip(rendered, contexts, strict=True):
-        if not source.strip():
-            texts.append("")
-            continue
-        read = _expanded(source, template, primitives)
+    texts: list[tuple[str, KernelPaths]] = []
+    for source, (context, primitives) in zip(rendered, contexts, strict=True):
+        settings = {name: int(str(context[name])) for name in platform.settings if name in context}
+        lanes = {vlen: platform.lanes(variant.kernel.dtype, settings, vlen) for vlen in platform.verify_vlens}
+        read = _expanded(source, template, primitives, lanes) if source.strip() else ("", KernelPaths({}, lanes))
         if isinstance(read, Outcome):
             return read
         texts.append(read)
     if trusted:
-        texts[0] = f'#include "{template.files[0][0]}"\n\n{texts[0]}'
+        texts[0] = f'#include "{template.files[0][0]}"\n\n{texts[0][0]}', texts[0][1]
     return texts
 
 
-def _expanded(source: str, template: KernelTemplate, primitives: Primitives) -> str | Outcome:
+def _expanded(
+    source: str, template: KernelTemplate, primitives: Primitives, lanes: Mapping[int, int]
+) -> tuple[str, KernelPaths] | Outcome:
+    """The source with the primitives' C, and its paths. lanes: elements of a vector, by VLEN (bits)."""
     callables = instantiate.callables(primitives)
     if template.author == TRUSTED:
-        return render.expand(c_gate.unmarked(source, template.text), callables)
+        return render.expand(c_gate.unmarked(source, template.text), callables), KernelPaths({}, lanes)
     unchecked = c_gate.read(source, template.text, primitives, callables)
     if isinstance(unchecked, Outcome):
         return unchecked
-    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked), template.text), callables)
+    try:
+        found = KernelPaths(path_reader.tiles(source, c_gate.marks(template.text)[0]), lanes)
+        for vlen in lanes:
+            deque(found.at(vlen), maxlen=0)
+    except Broken as broken:
+        return gate.refused(broken.guard, broken.message)
+    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked), template.text), callables), found

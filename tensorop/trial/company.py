@@ -19,7 +19,7 @@ from tensorop.model.case import Case
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Kind, Outcome, Samples, Score, Stage, Trial, TrialResult
 from tensorop.process.clock import StageClock
-from tensorop.render import instantiate, texts
+from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.runners.protocol import Entry
 from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator
@@ -85,7 +85,7 @@ def prepare(evaluate: Evaluator, trials: Sequence[Trial]) -> Programs:
         found: str | Outcome | None = evaluate.beyond(trial.variant)
         if found is None:
             try:
-                found = texts.full_tile(operator, platform, trial.variant)
+                found = evaluate.texts.full_tile(operator, platform, trial.variant)
             except RenderError as error:
                 found = Outcome(Kind.RENDER, "render", error.message)
         if isinstance(found, Outcome):
@@ -186,6 +186,7 @@ def _measured(evaluate: Evaluator, program: Program, clock: StageClock) -> dict[
 def _verified(evaluate: Evaluator, program: Program, entries: Sequence[int]) -> dict[str, Outcome]:
     """The failures by the key of the trial. Each VLEN gets its part of each kernel's cases."""
     vlens = evaluate.target.verify_vlens
+    paths = {trial.key: evaluate.path_calls(vlens).largest(trial.variant, full_tile=True) for trial in program.trials}
     left = list(zip(program.trials, entries, strict=True))
     failed: dict[str, Outcome] = {}
     for vlen in vlens:
@@ -194,7 +195,7 @@ def _verified(evaluate: Evaluator, program: Program, entries: Sequence[int]) -> 
             subject = evaluate.subject(trial.variant, program.path, Entry(at + 1))
             subjects.append(replace(subject, timeout_s=CALL_TIMEOUT_S, panels=evaluate.panels))
             whole = functools.partial(_full_tile, evaluate, trial.variant)
-            cases.append(grid.in_turn(whole, vlens)(vlen, evaluate.run.seed))
+            cases.append([*grid.in_turn(whole, vlens)(vlen, evaluate.run.seed), *paths[trial.key][vlen]])
         verdicts = grid.check_together(evaluate.operator.reference, subjects, cases, vlen, evaluate.run.seed)
         wrong = [(trial, verdict) for (trial, _), verdict in zip(left, verdicts, strict=True) if not verdict.ok]
         failed |= {trial.key: verdict.outcome for trial, verdict in wrong}

@@ -36,13 +36,14 @@ from tensorop.runners.protocol import Entry
 from tensorop.space import problems
 from tensorop.target import Target
 from tensorop.trial import race
+from tensorop.trial.called import PathCalls
 from tensorop.trial.calls import measured_call, micro_problem, tile_refusal, warming_calls, work_refusal
 from tensorop.trial.roof import Roof
 from tensorop.verify import grid
 from tensorop.verify.answers import Answers, consistent
 from tensorop.verify.subject import Subject
 
-OPERATOR, MICRO_KERNEL, ITS_TILES = Entry(0), Entry(1), Entry(2)
+OPERATOR, MICRO_KERNEL, ITS_TILES, EDGE_TILES = Entry(0), Entry(1), Entry(2), Entry(3)
 COMPILE_TIMEOUT_S = 90.0
 CALL_TIMEOUT_S = 30.0
 
@@ -112,15 +113,17 @@ class Evaluator:
     def micro_problem(self, variant: Variant, vlen: int) -> Problem:
         return micro_problem(self.operator, self.target.platform, variant, vlen)
 
-    def _for(self, trial: Trial) -> Evaluator:
-        vlen = trial.variant.kernel.vlen
+    def at(self, variant: Variant) -> Evaluator:
+        """The evaluator of kernels for the variant's VLEN."""
+        vlen = variant.kernel.vlen
         return self.specialised.setdefault(vlen, replace(self, target=self.target.at(vlen))) if vlen else self
 
     def prepare(self, trial: Trial) -> Prepared | TrialResult:
         """Renders, gates and builds; called from several threads at once."""
-        return self._for(trial)._prepare(trial.variant)
+        return self.at(trial.variant).build(trial.variant)
 
-    def _prepare(self, variant: Variant) -> Prepared | TrialResult:
+    def build(self, variant: Variant, flags: tuple[str, ...] = ()) -> Prepared | TrialResult:
+        """As `prepare`, of a variant for this evaluator's VLENs. flags: further ones for the compiler."""
         clock = StageClock()
         if self.target.simulated:
             return Prepared(Path(), clock.seconds)
@@ -128,7 +131,7 @@ class Evaluator:
         if beyond is not None:
             return TrialResult(beyond, seconds=clock.lap("render"))
         variant = instantiate.as_built(self.operator, self.target.platform, variant)
-        name = f"{variant.id}{self.run.stage if self._micro else ''}"
+        name = " ".join((f"{variant.id}{self.run.stage if self._micro else ''}", *flags))
         known = self.built.get(name)
         if known is not None:
             program, text = known
@@ -139,7 +142,7 @@ class Evaluator:
             return TrialResult(Outcome(Kind.RENDER, "render", error.message), seconds=clock.lap("render"))
         if isinstance(made, Outcome):
             return TrialResult(made, seconds=clock.lap("render"))
-        source, text = made
+        source, text = replace(made[0], flags=(*made[0].flags, *flags)), made[1]
         clock.lap("render")
         built = self.target.build(source, self.objects([variant]), COMPILE_TIMEOUT_S, clock.lap)
         if isinstance(built, Outcome):
@@ -190,7 +193,7 @@ class Evaluator:
         try:
             with self.target.one() as target:
                 own = self if target is self.target else replace(self, target=target, specialised={})
-                return replace(own._for(trial)._measure(trial, prepared, clock), text=prepared.text)
+                return replace(own.at(trial.variant)._measure(trial, prepared, clock), text=prepared.text)
         except BoardError as error:
             return TrialResult(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
@@ -208,11 +211,34 @@ class Evaluator:
         cases = (grid.dealt if dealt else grid.quick)(self.operator, self.run.dtype, tiles)
         judged = self._tiles(variant, prepared.program)
         if judged.ok:
-            judged = grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
+            judged = self._verified(variant, subject, cases, vlens)
         clock.lap("verify")
         if not judged.ok:
             return TrialResult(judged, seconds=clock.seconds)
         return self._score(trial, functools.partial(self._costs, variant, prepared), clock)
+
+    def path_calls(self, vlens: Sequence[int]) -> PathCalls:
+        return PathCalls(self.operator, self.target.platform, self.texts, vlens, self.run.seed)
+
+    def tiles(self, variant: Variant, program: Path, entry: Entry = ITS_TILES) -> Subject:
+        """A kernel's tiles, each called alone."""
+        in_place = variant.template.name == offline.DIRECT
+        return replace(self.subject(variant, program, entry), panels=None if in_place else self.panels)
+
+    def _verified(self, variant: Variant, subject: Subject, cases: grid.Grid, vlens: Sequence[int]) -> Outcome:
+        """The verdict on the operator's calls and, for a micro-kernel alone, on the paths of its largest tile."""
+        paths = self.path_calls(vlens).largest(variant) if self._micro else {}
+        if not any(paths.values()):
+            return grid.outcome(grid.verify(self.operator, subject, cases, vlens, self.run.seed))
+        tiles = self.tiles(variant, subject.program)
+        reference, seed = self.operator.reference, self.run.seed
+        for vlen in vlens:
+            given = [(subject, cases(vlen, seed)), *([(tiles, of)] if (of := paths.get(vlen)) else [])]
+            subjects, each = [one for one, _ in given], [of for _, of in given]
+            judged = grid.outcome(grid.check_together(reference, subjects, each, vlen, seed))
+            if not judged.ok:
+                return judged
+        return Outcome(Kind.OK, "verify")
 
     def _tiles(self, variant: Variant, program: Path) -> Outcome:
         """The verdict on the tiles of a shipped kernel.

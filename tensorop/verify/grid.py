@@ -82,7 +82,7 @@ def check_batch(
 ) -> Verdict:
     """As `check`, of the cases with these numbers. Batches are independent of each other."""
     calls = _calls(reference, subject, cases, batch, vlen, seed)
-    replies = subject.execute([call for _, call in calls], vlen)
+    replies = subject.execute([subject.sent(cases[i].problem, call) for i, call in calls], vlen)
     verdict = _judged(reference, subject, cases, calls, replies, vlen, seed)
     return replace(verdict, cases=len(batch) if verdict.ok else verdict.cases - batch.start)
 

@@ -9,7 +9,9 @@ import pytest
 
 from tensorop.model.trial import Kind, Limit, Trial, TrialResult
 from tensorop.render import instantiate
+from tensorop.render.texts import Texts
 from tensorop.trial import company
+from tensorop.trial.called import PathCalls
 from tensorop.trial.trial import side_by_side
 from tests.support import drawn_kernels
 from tests.support.classes import some
@@ -34,15 +36,15 @@ def ran(
     evaluate = drawn_kernels.evaluator("native", tmp_path, dtype)
     trials = drawn_kernels.drawn(evaluate, 6, seed=3)
     name = instantiate.ident(evaluate.target.platform, trials[bad].variant.kernel)
-    honest = company.texts.full_tile
+    honest = Texts.full_tile
 
     def faulty(*args):  # type: ignore[no-untyped-def]
         text = honest(*args)
         assert isinstance(text, str)
         at = text.find("{", text.find(f"static void {name}_")) + 1
-        return text[:at] + fault + text[at:] if args[2] == trials[bad].variant else text
+        return text[:at] + fault + text[at:] if args[-1] == trials[bad].variant else text
 
-    monkeypatch.setattr(company.texts, "full_tile", faulty)
+    monkeypatch.setattr(Texts, "full_tile", faulty)
     monkeypatch.setattr(company, "CALL_TIMEOUT_S", 3.0)  # one that hangs is waited for twice
     return trials, list(side_by_side(evaluate, 1, trials, LIMIT))
 
@@ -100,4 +102,5 @@ def test_a_kernel_without_a_case_is_not_verified(monkeypatch: pytest.MonkeyPatch
     trials = drawn_kernels.drawn(evaluate, 2, seed=3)
     built = company.prepare(evaluate, trials)
     monkeypatch.setattr(company, "_full_tile", lambda *_: ())
+    monkeypatch.setattr(PathCalls, "largest", lambda self, *_, **__: dict.fromkeys(self.vlens, ()))
     assert not company.measure(evaluate, trials, built)

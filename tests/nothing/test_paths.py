@@ -1,14 +1,22 @@
-"""The paths of a tile, found by running its text on numbers."""
+"""The paths of a tile: found by running its text on numbers, and each called by a kernel's verification."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 
-from tensorop.author import path_reader, paths
+from tensorop.author import offline, path_reader, paths
 from tensorop.author.grammar import Broken
 from tensorop.author.paths import Arguments, Tile
+from tensorop.model.kernel import Variant
+from tensorop.model.point import Point
+from tensorop.model.verdict import Seed
+from tensorop.render import instantiate, prior
+from tensorop.render.texts import Texts
+from tensorop.specs import operators, platforms
+from tensorop.trial.called import PathCalls
 
 MARK = "/*here it begins*/"
 LANES = 8
@@ -123,3 +131,48 @@ def test_what_cannot_be_run_is_refused_in_no_time(body: str, complaint: str | No
 
 def test_a_size_without_a_bound_is_tried_beyond_many_vectors() -> None:
     assert {"k": 17 * LANES}.items() <= dict(calls("if (k >= 17 * lanes) c[0] = 0;")[-1]).items()
+
+
+def variant_of(name: str, platform_name: str, dtype: str = "f32", **more: int) -> Variant:
+    operator, platform = operators.load("gemm"), platforms.load(platform_name)
+    known = [*offline.templates(operator.folder, "gemm"), offline.direct(operator.folder, "gemm")]
+    template = next(one for one in known if one is not None and one.name == name)
+    point = prior.first(platform, template, dtype, instantiate.micro_space(platform, template, dtype))[0]
+    full = instantiate.defaults(operator, platform, dtype, Point.of({**point, **more}))
+    return instantiate.variant(operator, template, dtype, full)
+
+
+def called(variant: Variant, platform_name: str, vlens: Sequence[int] = ()) -> tuple[int, int]:
+    """How many paths a kernel and its edge kernel have at some VLENs, and how many calls these get."""
+    operator, platform, texts = operators.load("gemm"), platforms.load(platform_name), Texts()
+    texts.kernel(operator, platform, variant)
+    vlens = vlens or platform.verify_vlens
+    made = PathCalls(operator, platform, texts, vlens, Seed(1, 2)).every(variant)
+    known = texts.paths(operator, platform, variant)
+    found = {(i, function, path) for i, one in enumerate(known) for vlen in vlens for function, path, _ in one.at(vlen)}
+    return len(found), sum(len(cases) for of in made for cases in of.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "platform", "dtype", "more"),
+    [
+        ("outer", "rvv", "f32", {}),
+        ("outer", "avx2", "i8", {}),
+        ("outer", "avx512", "f32", {"pack_a": 0, "pack_b": 0}),
+        ("dot", "cortex-a53", "f64", {}),
+        ("lanes", "neon", "f32", {"pack_b": 0, "nr": 4}),
+        ("stream", "generic", "f32", {}),
+        ("direct", "avx2", "f32", {}),
+    ],
+)
+def test_each_path_of_a_shipped_template_is_called(name: str, platform: str, dtype: str, more: dict[str, int]) -> None:
+    paths_found, calls_made = called(variant_of(name, platform, dtype, **more), platform)
+    assert 10 < calls_made == paths_found
+
+
+def test_a_path_at_several_vector_lengths_is_called_at_one() -> None:
+    variant = variant_of("outer", "rvv")
+    each = [called(variant, "rvv", (vlen,)) for vlen in (128, 256, 512)]
+    of_all = called(variant, "rvv", (128, 256, 512))
+    assert max(each) <= of_all < tuple(map(sum, zip(*each, strict=True)))
+    assert all(found == made for found, made in (*each, of_all))

@@ -1309,3 +1309,16 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     avx2_f32_direct_330b_run(m, n, k, (float)call->scalar[SCALAR_alpha], a, rsa, csa, b, rsb, csb,
                              (float)call->scalar[SCALAR_beta], call->buffer[BUFFER_C], ldc);
 }
+
+/* a tile alone, with the coefficients and strides of the call */
+void tensorop_candidate_2(const struct tensorop_call *call) {
+    const size_t m = (size_t)call->dim[DIM_m], n = (size_t)call->dim[DIM_n], k = (size_t)call->dim[DIM_k];
+    const size_t lda = (size_t)call->ld[LD_A], ldb = (size_t)call->ld[LD_B];
+    const size_t rsb = call->flag[FLAG_tb] ? ldb : 1, csb = call->flag[FLAG_tb] ? 1 : ldb;
+    const float alpha = (float)call->scalar[SCALAR_alpha], beta = (float)call->scalar[SCALAR_beta];
+    (!call->flag[FLAG_ta] ? avx2_f32_direct_330b_down
+     : m == 1             ? avx2_f32_direct_330b_dots_1
+                          : avx2_f32_direct_330b_dots_2)(m, n, k, alpha, call->buffer[BUFFER_A], lda,
+                                             call->buffer[BUFFER_B], rsb, csb, beta, call->buffer[BUFFER_C],
+                                             (size_t)call->ld[LD_C]);
+}
