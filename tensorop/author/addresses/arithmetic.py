@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensorop.author.addresses.linear import ZERO, number
 from tensorop.author.addresses.path import Path
 from tensorop.author.addresses.symbols import Symbols
-from tensorop.author.addresses.values import Data, Int, PartialVector, Pred, Ptr, Value, ring, spelled
+from tensorop.author.addresses.values import Data, Int, PartialVector, Ptr, Value, ring, spelled
 from tensorop.author.c_types import INT, LARGEST, SIZE, TYPES, common, limits_of
 from tensorop.author.contracts import CallContract
 from tensorop.author.gate import Guard
@@ -24,8 +24,6 @@ class Arithmetic:
     def number(self, value: Value) -> Int:
         if isinstance(value, Int):
             return value
-        if isinstance(value, Pred) and self._contract.counted:
-            return Int(value.lanes, SIZE)
         raise Refusal(
             Guard.DATA,
             "an index, a count or another integer depends on loaded data; compute it from k, m, n, strides, lanes "
@@ -74,7 +72,7 @@ class Arithmetic:
                 return value
             what = f"'{value.operand.name}' as {kind}" if isinstance(value, Ptr) else "a value that is not an address"
             raise Refusal(Guard.BOUNDS, f"it takes {what}; access this memory only as the type that it has")
-        if kind == of.primitives.predicate and isinstance(value, Pred):
+        if kind == of.primitives.predicate and isinstance(value, Int) and not of.counted:
             return value
         if kind in of.data or kind in of.vectors:
             if isinstance(value, PartialVector) and kind in of.vectors:

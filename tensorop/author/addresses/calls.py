@@ -11,7 +11,8 @@ from tensorop.author.addresses.arithmetic import Arithmetic
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.memory import Memory
 from tensorop.author.addresses.path import Path
-from tensorop.author.addresses.values import Data, PartialVector, Pred, Ptr, Value, ring, spelled
+from tensorop.author.addresses.values import Data, Int, PartialVector, Ptr, Value, ring, spelled
+from tensorop.author.c_types import SIZE
 from tensorop.author.contracts import LANES, CallContract
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Refusal
@@ -60,7 +61,7 @@ class Calls:
         if of.returns == "pred":
             if (active := {LANES: _ALL, **numbers}.get(of.meaning)) is None:
                 raise Refusal(Guard.BOUNDS, f"'{of.name}' makes a predicate of a number that nothing bounds")
-            return Pred(active)
+            return Int(active, SIZE)
         if of.returns in ("half", "memory", "none", "elem"):
             return Data.HALF if of.returns == "half" else Data.NUMBER
         kept = _UNDISTURBED.search(of.meaning)
@@ -68,11 +69,9 @@ class Calls:
         return Data.NUMBER if lanes == _ALL else PartialVector(lanes)
 
     def _number(self, path: Path, of: Primitive, argument: str, value: Value) -> Poly:
-        """An argument that counts: lanes, rows, columns, a leading dimension."""
-        if isinstance(value, Pred):
-            return value.lanes
+        """An argument that counts: lanes (of a predicate), rows, columns, a leading dimension."""
         found = self._arithmetic.number(value)
-        if found.poly is None or (argument == "vl" and not self._contract.counted):
+        if found.poly is None:
             raise Refusal(Guard.BOUNDS, f"'{of.name}' has an argument whose value cannot be bounded")
         if path.checked and not path.whole(found, signed=False):
             raise Refusal(Guard.BOUNDS, f"'{of.name}' has the argument {spelled(found.poly)}, which may be negative")
@@ -115,8 +114,10 @@ class Calls:
     def _accessed(
         self, path: Path, of: Primitive, numbers: Mapping[str, Poly], pointers: Sequence[tuple[str, Ptr]]
     ) -> None:
-        if of.returns == "none" and "readable" not in of.preconditions:
-            return  # a prefetch has no visible effect, and every address is valid for it
+        if of.returns == "none":  # a prefetch has no visible effect, and any address, unless it must be readable
+            for _, at in pointers if "readable" in of.preconditions else ():
+                self._memory.reach(path, at, (), writes=False)
+            return
         rows, columns = numbers.get("rows", _ALL), numbers.get("cols", _ALL)
         for i, (argument, at) in enumerate(pointers):
             places = [(numbers.get("vl", _ALL), numbers.get("lds", ONE))]
@@ -124,9 +125,6 @@ class Calls:
                 places = [(rows, numbers["lds"]), (columns, ONE)]
             elif argument == "dst":
                 places = [(columns, numbers["ldd"]), (rows, ONE)]
-            if of.returns == "none":
-                self._memory.reach(path, at, (), writes=False)
-                continue
             self._memory.near(path, at.offset, *(count for count, _ in places))
             if at.type != (wanted := self._types[_FORMATS[argument]]):
                 raise Refusal(Guard.BOUNDS, f"'{of.name}' expects a pointer to {wanted}, got one to {at.type}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tensorop.author.addresses.arithmetic import Arithmetic
 from tensorop.author.addresses.conditions import Conditions
 from tensorop.author.addresses.linear import ZERO, Poly, symbol
 from tensorop.author.addresses.memory import Memory
-from tensorop.author.addresses.path import Path
+from tensorop.author.addresses.path import Evaluate, Path
 from tensorop.author.addresses.scopes import Scopes
 from tensorop.author.addresses.symbols import Symbols
 from tensorop.author.addresses.values import Data, Int, Ptr, Value, Way
@@ -19,18 +19,14 @@ from tensorop.author.grammar import Refusal
 from tensorop.author.terms import Term
 from tensorop.model.primitive import Collective
 
+Parts = tuple[Arithmetic, Memory, Conditions, Symbols, Scopes]
 _RESULTS = ("gives", "counts", "points")
 
 
 class Collectives:
     """The results of collective primitives. value: of an expression on a path."""
 
-    def __init__(
-        self,
-        contract: CallContract,
-        value: Callable[[Path, Term], Value],
-        parts: tuple[Arithmetic, Memory, Conditions, Symbols, Scopes],
-    ) -> None:
+    def __init__(self, contract: CallContract, value: Evaluate, parts: Parts) -> None:
         self._contract, self._value = contract, value
         self._arithmetic, self._memory, self._conditions, self._symbols, self._scopes = parts
 

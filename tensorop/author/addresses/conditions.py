@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tensorop.author.addresses.admission import Admission
 from tensorop.author.addresses.arithmetic import Arithmetic
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, symbol
-from tensorop.author.addresses.path import Path
+from tensorop.author.addresses.path import Evaluate, Path
 from tensorop.author.addresses.symbols import Symbols
-from tensorop.author.addresses.values import Data, Value, Way, Ways
+from tensorop.author.addresses.values import Data, Way, Ways
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Refusal
 from tensorop.author.terms import Term
@@ -20,28 +18,22 @@ _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 class Conditions:
     """The facts that follow from conditions. value: of an expression on a path."""
 
-    def __init__(
-        self, value: Callable[[Path, Term], Value], arithmetic: Arithmetic, admission: Admission, symbols: Symbols
-    ) -> None:
+    def __init__(self, value: Evaluate, arithmetic: Arithmetic, admission: Admission, symbols: Symbols) -> None:
         self._value, self._arithmetic, self._admission, self._symbols = value, arithmetic, admission, symbols
         self.testing = False  # a loop's test
 
     def decide(self, path: Path, of: Term) -> tuple[Ways, Ways]:
         """The ways on which a condition holds, and those on which it does not."""
         match of:
-            case "two", ("&&" | "||") as operator, left, right:
+            case "two", "&&", left, right:
                 yes, no = self.decide(path, left)
-                if operator == "||":
-                    yes, no = no, yes
                 then_yes, then_no = self.decide(self.second(path, yes), right)
-                if operator == "||":
-                    then_yes, then_no = then_no, then_yes
                 both = [a.and_then(b) for a in yes for b in then_yes]
-                either = no + [a.and_then(b) for a in yes for b in then_no]
-                return (both, either) if operator == "&&" else (either, both)
+                return both, no + [a.and_then(b) for a in yes for b in then_no]
+            case "two", "||", left, right:
+                return self.decide(path, ("two", "&&", ("one", "!", left), ("one", "!", right)))[::-1]
             case "one", "!", right:
-                yes, no = self.decide(path, right)
-                return no, yes
+                return self.decide(path, right)[::-1]
             case "two", operator, left, right if operator in _COMPARISONS:
                 return self._compared(path, operator, left, right)
             case ("number", int(value), _):

@@ -97,10 +97,7 @@ class Poly:
 
     def replaced(self, symbol: str, by: Poly) -> Poly:
         """This polynomial with another one in a symbol's place."""
-        for monomial in self.terms:
-            if symbol in monomial:
-                break
-        else:
+        if not any(symbol in monomial for monomial in self.terms):
             return self
         made = Poly({})
         for monomial, value in self.terms.items():
@@ -188,10 +185,7 @@ class Facts:
     def prove(self, goal: Poly) -> bool:
         """Whether these facts prove that the goal is at least 0."""
         goal = tightened(goal)
-        for factor in goal.terms.values():
-            if factor < 0:
-                break
-        else:
+        if min(goal.terms.values(), default=0) >= 0:
             return True
         found = self._proved.get(goal.key)
         if found is None:
@@ -220,18 +214,15 @@ class Facts:
         if (most := self._most) is None:
             most = {}
             for fact in self.facts:
-                match [*fact.terms.items()]:
-                    case [((), limit), (name, -1)] | [(name, -1), ((), limit)]:
-                        most[name] = min(limit, most.get(name, limit))
-                    case [(name, -1)] if name:
-                        most[name] = 0
+                limit, names = fact.terms.get((), 0), [name for name in fact.terms if name]
+                if len(names) == 1 and fact.terms[names[0]] == -1:
+                    most[names[0]] = min(limit, most.get(names[0], limit))
             self._most = most
         names = [name for name, factor in goal.terms.items() if factor < 0 and name in most]
         if len(names) < _MANY:
             return None
         terms = {name: factor for name, factor in goal.terms.items() if name not in names}
-        value = terms.get((), 0) + sum(goal.terms[name] * most[name] for name in names)
-        return Poly({**terms, (): value} if value else {name: factor for name, factor in terms.items() if name})
+        return Poly(terms) + number(sum(goal.terms[name] * most[name] for name in names))
 
     def _relevant(self, goal: Poly) -> Iterator[Poly]:
         """The facts that share a monomial with the goal, directly or through other facts."""
@@ -284,8 +275,7 @@ class _Search:
     """The search for one proof: it subtracts multiples of facts from the goal until no factor is negative."""
 
     def __init__(self, facts: list[Poly]) -> None:
-        self.facts = [fact.terms for fact in facts]
-        self.left = _STEPS
+        self.facts, self.left = [fact.terms for fact in facts], _STEPS
 
     def holds(
         self, goal: Mapping[Monomial, int], scale: int, depth: int, done: frozenset[Monomial] = frozenset()
@@ -321,13 +311,7 @@ class _Search:
             mine, its = abs(goal[monomial]), abs(fact[monomial])
             common = math.gcd(mine, its)
             mine, its = mine // common, its // common
-            less = {name: its * factor for name, factor in goal.items()}
-            for name, factor in fact.items():
-                value = less.get(name, 0) - mine * factor
-                if value:
-                    less[name] = value
-                else:
-                    less.pop(name, None)
+            less = Poly({name: its * factor for name, factor in goal.items()}).plus(Poly(fact), -mine).terms
             ways.append((sum(factor < 0 for factor in less.values()), less, scale * its, monomial))
         return any(
             self.holds(less, times, depth - 1, done | {monomial} if negative else done)

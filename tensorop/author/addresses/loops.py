@@ -12,7 +12,7 @@ from tree_sitter import Node
 from tensorop.author.addresses.expressions import Expressions
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.path import Path
-from tensorop.author.addresses.values import Data, Int, PartialVector, Pred, Ptr, Value, Ways, poly_of, replaced
+from tensorop.author.addresses.values import Data, Int, PartialVector, Ptr, Value, Ways, poly_of, replaced
 from tensorop.author.c_types import KEPT, SIZE, limits_of
 from tensorop.author.contracts import LANES
 from tensorop.author.gate import Guard
@@ -97,14 +97,6 @@ class Loop:
             admission.asked = asked  # the records of a pass with wrong assumptions are dropped
         raise Refusal(Guard.BOUNDS, "a loop changes counters in a way that cannot be bounded; use a fixed step")
 
-    def _passed(self, checked: bool) -> tuple[list[Path], bool]:
-        """Interprets one iteration with the assumptions; the second result is whether these had to change."""
-        head = self._head()
-        head.checked = checked
-        first = dict(head.env)
-        exits, ends = self._iterated(head)
-        return exits, True in [self._revised(first, end) for end in ends]
-
     # ---- assumptions
 
     def _revised(self, first: Mapping[str, Value], end: Path) -> bool:
@@ -115,7 +107,7 @@ class Loop:
             expected = replaced(value, self._turn, symbol(self._turn) + ONE)
             if now == expected and name not in self._claimed:
                 continue
-            if isinstance(value, (Data, PartialVector, Pred)):
+            if isinstance(value, (Data, PartialVector)):
                 weaker = self._weaker(value, now, first=name not in self._held)
                 if weaker != value:
                     self._held[name], again = weaker, True
@@ -157,7 +149,7 @@ class Loop:
 
     def _weaker(self, value: Value, now: Value | None, *, first: bool) -> Value:
         """The value of a name without a number in every iteration: as before the loop, or as an iteration leaves it."""
-        if isinstance(value, Pred) or Data.UNSET in (value, now):
+        if Data.UNSET in (value, now):
             return Data.UNSET
         if isinstance(now, PartialVector):
             lasting = value is Data.NUMBER and now.lanes.symbols <= self._lasting() - {self._turn}
@@ -211,8 +203,10 @@ class Loop:
         head.env.update(self._held)
         return head
 
-    def _iterated(self, head: Path) -> tuple[list[Path], list[Path]]:
-        """The paths after the loop, and those at the begin of its next iteration."""
+    def _passed(self, checked: bool) -> tuple[list[Path], bool]:
+        """Interprets one iteration with the assumptions: the paths after the loop, and whether these had to change."""
+        head = self._head()
+        head.checked, first = checked, dict(head.env)
         yes, no = self._tested(probe := head.under())
         if more := self._at_head(yes):
             head.learn(more)
@@ -222,7 +216,7 @@ class Loop:
         exits = probe.ways(no)
         if (count := self._count(yes, no)) is not None:
             exits = [self._after(exit_, count) for exit_ in exits]
-        return exits, ends
+        return exits, True in [self._revised(first, end) for end in ends]
 
     def _tested(self, path: Path) -> tuple[Ways, Ways]:
         conditions = self._expressions.conditions

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number
-from tensorop.author.addresses.values import Int, OperandMemory, Pred, Ptr, Value, Way, poly_of
+from tensorop.author.addresses.values import Int, OperandMemory, Ptr, Value, Way, poly_of
 from tensorop.author.c_types import LARGEST, SIZE, Type, limits_of
 from tensorop.author.contracts import LANES
+from tensorop.author.terms import Term
 
 
 @dataclass
@@ -68,14 +69,11 @@ class Path:
         poly = self.settled(poly)
         if (value := poly.constant) is not None:
             return low <= value <= high
-        if not self.facts.prove(poly - number(low)):
-            return False
-        return self.facts.bounded(self.promises.limits).prove(number(high) - poly)
+        most = self.facts.bounded(self.promises.limits)
+        return self.facts.prove(poly - number(low)) and most.prove(number(high) - poly)
 
     def whole(self, value: Value | None, signed: bool | None = None, most: int = LARGEST) -> bool:
         """Whether a number is proved to equal its polynomial, without overflow; with signed=False also to be >= 0."""
-        if isinstance(value, Pred):
-            return True
         if isinstance(value, Ptr) and value.offset is not None and not value.offset.symbols & self.promises.strides:
             value = Int(value.offset, SIZE)
         if not isinstance(value, Int) or value.poly is None:
@@ -91,3 +89,6 @@ class Path:
     def symbols(self) -> set[str]:
         polys = map(poly_of, self.env.values())
         return {name for poly in polys if poly is not None for name in poly.symbols}
+
+
+Evaluate = Callable[[Path, Term], Value]

@@ -19,7 +19,7 @@ from tensorop.author.addresses.loops import Loop, Trace
 from tensorop.author.addresses.path import Path, Promises
 from tensorop.author.addresses.scopes import Scopes
 from tensorop.author.addresses.symbols import Symbols
-from tensorop.author.addresses.values import Data, Int, OperandMemory, PartialVector, Ptr, joined
+from tensorop.author.addresses.values import Data, Int, OperandMemory, PartialVector, Ptr, joined, poly_of
 from tensorop.author.c_types import SIZE, TYPES
 from tensorop.author.contracts import LANES, CallContract, sentences
 from tensorop.author.gate import Guard
@@ -123,10 +123,9 @@ class Prover:
         promises.numbers = {name: path.env[name] for name in promises.given}
 
     def _number(self, path: Path, of: Term) -> Poly:
-        found = self._expressions.value(path, of)
-        assert isinstance(found, Int)
-        assert found.poly is not None
-        return found.poly
+        poly = poly_of(self._expressions.value(path, of))
+        assert poly is not None
+        return poly
 
     def _stride(self, path: Path, stride: Term) -> str:
         poly = self._number(path, stride)

@@ -48,7 +48,7 @@ class OperandMemory:
 
 
 class Int(NamedTuple):
-    """An integer."""
+    """An integer; or a predicate, by the number of its first lanes that are true."""
 
     poly: Poly | None  # None: unknown; for unsigned 64 bits it is modulo 2 ** 64
     type: Type
@@ -62,19 +62,13 @@ class Ptr(NamedTuple):
     type: str  # of the pointer; unlike the operand's for a descriptor
 
 
-class Pred(NamedTuple):
-    """A predicate that is true for the first `lanes` lanes."""
-
-    lanes: Poly
-
-
 class PartialVector(NamedTuple):
     """A vector with only the first `lanes` lanes written; the others may hold data of an earlier call."""
 
     lanes: Poly
 
 
-Value = Int | Ptr | Pred | PartialVector | Data
+Value = Int | Ptr | PartialVector | Data
 
 
 @dataclass(frozen=True)
@@ -119,7 +113,7 @@ def replaced(value: Value, name: str, by: Poly) -> Value:
 def poly_of(value: Value | None) -> Poly | None:
     """A number, or the offset of an address; None if it is unknown or the value has none."""
     match value:
-        case Int(poly, _) | Ptr(_, poly, _) | Pred(poly) | PartialVector(poly):
+        case Int(poly, _) | Ptr(_, poly, _) | PartialVector(poly):
             return poly
     return None
 
