@@ -14,7 +14,7 @@ from tensorop.author.contracts import LANES, sentences
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken, Refusal
 from tensorop.author.language_expressions import DATA, MIRRORED, POINTER, SCALE, SIZE, ExpressionReader, words_of
-from tensorop.author.terms import Term, changed, direct, every, inner, parameters, statements, term, text
+from tensorop.author.terms import Term, changed, direct, every, field, inner, parameters, statements, term, text
 
 _RISING = ("<", "<=")
 
@@ -58,14 +58,9 @@ class Reader(ExpressionReader):
                 case "expression_statement" | "declaration":
                     self._simple(node)
                 case "if_statement":
-                    condition, then, other = (
-                        node.child_by_field_name(name) for name in ("condition", "consequence", "alternative")
-                    )
-                    assert condition is not None
-                    assert then is not None
-                    self._condition(term(condition))
-                    self._block([then])
-                    if other is not None:
+                    self._condition(term(field(node, "condition")))
+                    self._block([field(node, "consequence")])
+                    if (other := node.child_by_field_name("alternative")) is not None:
                         self._block(inner(other))
                 case "for_statement" | "while_statement":
                     self._loop(node)
@@ -134,8 +129,7 @@ class Reader(ExpressionReader):
             node.child_by_field_name(name) if of_for or name == "condition" else None
             for name in ("initializer", "condition", "update")
         )
-        body = node.child_by_field_name("body")
-        assert body is not None
+        body = field(node, "body")
         self._simple(first)
         if condition is None:
             raise Broken("loop", "a loop has no test")

@@ -93,6 +93,13 @@ def text(node: Node | None) -> str:
     return node.text.decode("ascii", "replace") if node is not None and node.text is not None else ""
 
 
+def field(node: Node, name: str) -> Node:
+    """The part of a node that C's syntax requires there."""
+    found = node.child_by_field_name(name)
+    assert found is not None
+    return found
+
+
 def inner(node: Node) -> list[Node]:
     """The named children of a node, except comments."""
     return [child for child in node.named_children if child.type != "comment"]

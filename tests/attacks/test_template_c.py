@@ -913,7 +913,7 @@ NOT_ON_DEVICE = {
         "Element *x = thread < 3 ? tiles : tiles + 2041; elements_copy(x, a, 0);",
         Guard.BOUNDS,
     ),
-    "a size by turns": ("for (int i = 0; i < k; ++i) if (k == 100 * i) c[0] = tiles[0];", Guard.CONDITIONS),
+    "a size by turns": ("for (int i = 0; i < k; ++i) if (k == (size_t)100 * i) c[0] = tiles[0];", Guard.CONDITIONS),
     "a stride": ("if (lda > m) c[0] = tiles[0];", Guard.CONDITIONS),
     "an address": ("if (a == b) c[0] = tiles[0];", Guard.POINTERS),
     "an address by its bits": ("if (floats_aligned(sums, 1024)) c[0] = tiles[0];", Guard.BOUNDS),

@@ -160,12 +160,9 @@ class Admission:
             apart = found
         mine = _part(apart, of.places)
         if mine.terms and not path.within(mine, -MOST_APART, MOST_APART):
-            return (
-                f"its part {spelled(mine)} differs by up to {self._spread(mine)} between the threads of a block, at "
-                f"most {MOST_APART} is allowed; let one iteration take fewer steps of K, and give a thread its next "
-                "ones in the next iteration",
-                0,
-            )
+            part = f"its part {spelled(mine)} differs by up to {self._spread(mine)} between the threads of a block"
+            how = "let an iteration take fewer steps of K, and the next iteration a thread's next ones"
+            return f"{part}, at most {MOST_APART} is allowed; {how}", 0
         return apart - mine, min(self._spread(mine), MOST_APART)
 
     def _spread(self, mine: Poly) -> int:

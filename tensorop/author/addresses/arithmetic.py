@@ -44,21 +44,21 @@ class Arithmetic:
         x, y = self.number(a), self.number(b)
         kind, p, q = common(x.type, y.type), x.poly, y.poly
         if operator in ("/", "%") and (q is None or not path.within(q, 1, LARGEST)):
-            by_what = "" if q is None else f" {spelled(q)}"
-            raise Broken("division", f"the divisor{by_what} is not proved to be at least 1")
+            of = "that may have wrapped around" if q is None else spelled(q)
+            raise Broken("division", f"the divisor {of} is not proved to be at least 1")
         if p is None or q is None:
-            return Int(None, kind)
+            return Int(None, kind) if operator in ("/", "%", ">>") else path.fit(None, kind)
         if operator == "*":
             self._symbols.multiplied(path, p, q)
         if operator in ("+", "-", "*"):
-            return Int(path.fit(ring(operator, p, q), kind), kind)
+            return path.fit(ring(operator, p, q), kind)
         if operator in ("<<", ">>"):
             by, kind = path.settled(q).constant, common(x.type, INT)
             if by is None or not 0 <= by < _MOST_SHIFTED:
                 raise Broken("size", f"it shifts by {spelled(q)}")
             q = number(1 << by)
             if operator == "<<":
-                return Int(path.fit(p * q, kind), kind)
+                return path.fit(p * q, kind)
             operator = "/"
         if (quotient := self._symbols.divided(path, p, q)) is None:
             return Int(None, kind)

@@ -17,7 +17,7 @@ from tensorop.author.c_types import KEPT, SIZE, limits_of
 from tensorop.author.contracts import LANES
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Broken, Refusal
-from tensorop.author.terms import Term, changed, direct, every, term, text
+from tensorop.author.terms import Term, changed, direct, every, field, term, text
 
 _MOST_OF_HEAD = 80  # characters of a loop's head in messages
 _MOST_PASSES = 32  # through a loop's body, until the assumptions hold
@@ -46,9 +46,7 @@ class Loop:
         self, node: Node, before: Path, expressions: Expressions, trace: Trace, body: Callable[[list[Path]], list[Path]]
     ) -> None:
         """body: the paths at the end of an iteration, by those at its begin"""
-        condition = node.child_by_field_name("condition")
-        assert condition is not None
-        self._node, self._before, self._body, self._condition = node, before, body, term(condition)
+        self._node, self._before, self._body, self._condition = node, before, body, term(field(node, "condition"))
         self._expressions, self._symbols, self._trace = expressions, expressions.symbols, trace
         self._turn = self._symbols.fresh("t")  # the symbol of an iteration's number
         self._symbols.turns.add(self._turn)
@@ -59,8 +57,7 @@ class Loop:
         self._between: dict[str, tuple[int, int] | None] = {}
         self._ends = False  # whether the last pass proved that the iterations end
         self._same = {LANES} | before.promises.given | before.symbols  # with one value in every iteration
-        update, inside = node.child_by_field_name("update"), node.child_by_field_name("body")
-        assert inside is not None
+        update, inside = node.child_by_field_name("update"), field(node, "body")
         once, anywhere = [*direct(update), *direct(inside)], [*direct(update), *every(inside)]
         often = Counter(map(changed, anywhere)) - Counter(map(changed, once))  # by what an `if` or a loop changes
         for part in once:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number
-from tensorop.author.addresses.values import Int, OperandMemory, Ptr, Value, Way, poly_of
+from tensorop.author.addresses.values import Int, OperandMemory, Ptr, Value, Way, poly_of, spelled
 from tensorop.author.c_types import LARGEST, SIZE, Type, limits_of
 from tensorop.author.contracts import LANES
+from tensorop.author.gate import Guard
+from tensorop.author.grammar import Refusal
 from tensorop.author.terms import Term
 
 
@@ -81,9 +83,17 @@ class Path:
         low, high = limits_of(value.type, most)
         return self.within(value.poly, low if (value.type.signed if signed is None else signed) else 0, high)
 
-    def fit(self, poly: Poly, kind: Type) -> Poly | None:
-        """A result in a type's range; None if it may overflow. Unsigned 64-bit numbers are kept modulo 2 ** 64."""
-        return poly if kind == SIZE or self.within(poly, *limits_of(kind)) else None
+    def fit(self, poly: Poly | None, kind: Type) -> Int:
+        """A result in a type's range; unknown if it may wrap around. 64 unsigned bits are kept modulo 2 ** 64.
+
+        Raises Refusal for a signed one that may overflow: C does not define what a program does then.
+        """
+        if poly is not None and (kind == SIZE or self.within(poly, *limits_of(kind))):
+            return Int(poly, kind)
+        if kind.signed and self.checked:
+            what = "a result" if poly is None else spelled(poly)
+            raise Refusal(Guard.BOUNDS, f"{what} may overflow {kind.bits} signed bits; count in size_t, or test before")
+        return Int(None, kind)
 
     @property
     def symbols(self) -> set[str]:

@@ -10,6 +10,7 @@ from tensorop.author.addresses.prover import Prover
 from tensorop.author.contracts import CallContract
 from tensorop.author.grammar import Refusal
 from tensorop.author.language import Reader
+from tensorop.author.terms import field
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,7 @@ def prove(function: Function, contract: CallContract) -> list[tuple[int, int]]:
     that begin the function have the promises on its pointers. Raises Refusal with the guard, the reason and the node
     if a statement is not of the language, an access is not proved, or a condition distinguishes too many sizes.
     """
-    body = function.node.child_by_field_name("body")
-    assert body is not None
-    prover = Prover(contract)
+    prover, body = Prover(contract), field(function.node, "body")
     try:
         Reader(contract).read(function.node, body, function.first, function.last)
         prover.run(function.node, body, function.first, function.last)

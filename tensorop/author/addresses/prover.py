@@ -24,7 +24,7 @@ from tensorop.author.c_types import SIZE, TYPES
 from tensorop.author.contracts import LANES, CallContract, sentences
 from tensorop.author.gate import Guard
 from tensorop.author.grammar import Refusal
-from tensorop.author.terms import Statement, Term, inner, parameters, statements, term, text
+from tensorop.author.terms import Statement, Term, field, inner, parameters, statements, term, text
 from tensorop.model.primitive import MAX_LANES
 
 _GIVEN = 1 << 56  # an upper bound of a kernel's arguments
@@ -169,21 +169,17 @@ class Prover:
         return self._scopes.leave(paths)
 
     def _if(self, node: Node, paths: list[Path]) -> list[Path]:
-        condition, then, other = (
-            node.child_by_field_name(name) for name in ("condition", "consequence", "alternative")
-        )
-        assert condition is not None
-        assert then is not None
+        condition, then = term(field(node, "condition")), field(node, "consequence")
+        other = node.child_by_field_name("alternative")
         ends = []
         for path in paths:
-            yes, no = (path.ways(ways) for ways in self._expressions.conditions.decide(path, term(condition)))
+            yes, no = (path.ways(ways) for ways in self._expressions.conditions.decide(path, condition))
             ends += self._block([then], yes)
             ends += self._block(inner(other), no) if other is not None else no
         return self._merged(ends)
 
     def _loop(self, node: Node, paths: list[Path]) -> list[Path]:
-        update, body = node.child_by_field_name("update"), node.child_by_field_name("body")
-        assert body is not None
+        update, body = node.child_by_field_name("update"), field(node, "body")
 
         def turn(begins: list[Path]) -> list[Path]:
             return self._simple(update, self._block([body], begins))
