@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.events import Event
-from tensorop.model.job import Job
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
 from tensorop.package.product import Product
-from tensorop.process.stopping import StopRequest
+from tensorop.search.task import JobContext
 from tensorop.target import Files, KitRequest, Target
+
+
+class DeviceContent(ABC):
+    """What a backend makes a product of; no one else looks inside."""
+
+    @abstractmethod
+    def product(self) -> Product:
+        """The product, which says that nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,7 @@ class PredictedProduct:
     operator: Operator
     root: Path
     facts: Mapping[str, Any]  # the operator's part of the manifest
+    content: DeviceContent | None = None  # of a product that this process made; None: the backend reads `root`
 
 
 @dataclass(frozen=True)
@@ -41,10 +50,18 @@ class DeviceTarget(Target):
     """A target whose kernels are chosen by a model of the device; a tuning kit measures them there."""
 
     measures: ClassVar[bool] = False
+    remark: ClassVar[str]  # on a product that no kit measured
 
     @abstractmethod
-    def unmeasured(self, job: Job, operator: Operator, stop: StopRequest) -> Iterator[Event]:
-        """Runs a whole job without measurements and yields its events, `Done` last; the product says so."""
+    def authored(self, whole: JobContext) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
+        """The templates of a job: the operator's own, then its author's, which the journal has after that."""
+
+    @abstractmethod
+    def kernels(self, whole: JobContext) -> Generator[Event, None, DeviceContent | None]:
+        """Chooses kernels, and builds those that the journal does not have; None without enough for a library.
+
+        A stop request ends it.
+        """
 
     @abstractmethod
     def brief(self, operator: Operator, dtypes: Sequence[str], shapes: Sequence[Shape]) -> DeviceBrief:

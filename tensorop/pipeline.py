@@ -75,10 +75,9 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     """
     stop = stop or StopRequest()
     operator = operators.load(job.operator, job.plugins)
-    platform, target, device = platforms.load(job.platform, job.plugins), None, None
-    with stop.may_end("stopping: nothing has been begun"):  # Ctrl-C ends this: a board or a driver may not answer
+    platform, target = platforms.load(job.platform, job.plugins), None
+    with stop.may_end("stopping: nothing has been begun"):  # Ctrl-C ends this: a board may not answer
         target = reach(platform, job.runner, job.plugins)
-        device = of_device.attached() if (of_device := for_device(target)) else None
     if target is None:
         raise _nothing()
     if job.workers:
@@ -86,20 +85,9 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     _check_c(job, operator, target)
     strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)
-    if of_device := for_device(target):
-        events = of_device.unmeasured(job, operator, stop)
-        if device is not None and job.author != offline.AUTHOR and not job.unsafe:
-            yield Note(
-                f"{device} is not used: nothing confines kernels of a model there; --unsafe runs them with your rights"
-            )
-        elif device is not None:
-            kits = subpackages.require("kits", "here", f"measuring on {device}")
-            events = kits.measured(job, operator, device, events, stop)
-        yield from events
-        return
-    authoring.own(operator, job)
-    sources = reading.read(job)
-    plan = forecast.forecast(job, operator, target, _passes(job, operator), sources[0])
+    authoring.own(operator, job, target)
+    sources: _Sources = reading.read(job) if target.measures else ((), ())
+    plan = forecast.forecast(job, operator, target, _passes(job, operator), sources[0]) if target.measures else None
     if plan is not None:
         # without the parts that improve the dispatch
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]
@@ -159,19 +147,19 @@ def _run(
     job: Job, operator: Operator, target: Target, stop: StopRequest, plan: forecast.Forecast | None, sources: _Sources
 ) -> Generator[Event, None, None]:
     platform = target.platform
-    offline.templates(operator.folder, operator.name, operator.added)  # a broken file is refused before any work
-    if not paths.shipped(operator.folder):
+    if target.measures and not paths.shipped(operator.folder):
         operator_read.require_read(operator, platform, job.dtypes, target.simulated)
     publish.check_place(job.out, starts=target.is_host)
     if not target.simulated:
         places.require_programs("the cache", settings.read().cache, "set TENSOROP_CACHE to another folder")
-    # all operands must fit in memory; shapes that take an emulator too long get stand-ins in the search
-    problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
-    least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
-    problems.require_affordable(operator, job.dtypes, least, target.budgets.flops_per_s, len(target.vlens))
+    if target.measures:
+        # all operands must fit in memory; shapes that take an emulator too long get stand-ins in the search
+        problems.require_affordable(operator, job.dtypes, job.shapes, 0.0)
+        least = [min(job.shapes, key=lambda s: problems.work(operator, job.dtypes[0], s))] if job.shapes else []
+        problems.require_affordable(operator, job.dtypes, least, target.budgets.flops_per_s, len(target.vlens))
     goes_on = not job.fresh and store.journal_path(job.out).exists()
     if not goes_on:  # a refused job leaves no files
-        authoring.require_author(job, operator)
+        authoring.require_author(job, operator, target)
     if plan is not None:
         yield Phase(f"{job.operator} {', '.join(job.dtypes)} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
@@ -194,14 +182,17 @@ def _run(
             if job.fresh and job.author == "llm":  # a replay reads them, and those of `manual` are files of the user
                 transcript.discard(job.out / transcript.OF_RUN)
             if goes_on:
-                authoring.require_author(job, operator, journal)
+                authoring.require_author(job, operator, target, journal)
             seed, texts = _seed(job, journal), Texts(journal.history.texts)
-            if not target.simulated:
+            if not target.simulated and (target.measures or job.author != offline.AUTHOR):
                 yield Note(f"seed {seed} (pass it to --seed to repeat the verification calls)")
             work = (job.out / "work").absolute()  # each compiler runs in a folder of its own
             whole = JobContext(job, operator, target, _passes(job, operator), (), journal, seed, work, stop, texts)
             whole = replace(whole, crew=crew, answers=Answers(operator.reference))
             whole = yield from _prepared(whole, sources)
+            if (device := for_device(target)) is not None:
+                yield from deliver.predicted(whole, device)
+                return
             tasks = [whole.task(dtype) for dtype in job.dtypes]
             found, interrupted = yield from _search(tasks, stop)
             until.close()
@@ -215,23 +206,29 @@ def _prepared(whole: JobContext, sources: _Sources) -> Generator[Event, None, Jo
     revise: Revise | None = None
     with _before_search(journal, whole.stop):
         if not target.simulated:
-            yield Phase("tools", "compiler, emulator, C library")
+            yield Phase("tools", target.brings)
             target.bring(job.offline or None)
-            if not paths.shipped(operator.folder):
+            if target.measures and not paths.shipped(operator.folder):
                 yield Note(f"{job.operator} is an operator of yours: its library is built once to check it")
                 with scratch.folder("operator") as folder:
                     operator_built.built(operator, target, job.dtypes, folder, job.jobs, whole.seed)
-            yield from _controls(whole)
+            if target.measures:
+                yield from _controls(whole)
         if whole.crew is not None:
             yield Phase("workers", "checking that they measure what this machine measures")
             yield from map(Note, whole.crew.admit(whole.stop))
-        author = authoring.JobAuthor(job, operator, target, whole.seed, whole.work, whole.texts)
-        templates = yield from author.templates(journal)
-        revise = authoring.reviser(author, journal, whole.remarks)
+        if (device := for_device(target)) is not None:
+            templates = yield from device.authored(whole)
+        else:
+            author = authoring.JobAuthor(job, operator, target, whole.seed, whole.work, whole.texts)
+            templates = yield from author.templates(journal)
+            revise = authoring.reviser(author, journal, whole.remarks)
     if not templates:
         raise _nothing()
     for template in templates:
         journal.template(template)
+    if not target.measures:
+        return replace(whole, templates=templates)
     direct = offline.direct(operator.folder, operator.name)
     every = [*templates, *([direct] if direct else [])]
     journal.history.trust(every)
@@ -381,6 +378,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "author": job.author,  # who writes micro-kernels
         "seed": job.seed,  # seed of everything random
         "warm start": job.warm_start,  # where the search begins
+        **({"type of C": job.c_dtype} if job.c_dtype else {}),  # element type of the result, if it is not the default
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
         **({"only": [job.only]} if job.only else {}),  # the one template that is searched
         **({"left out": job.leave_out} if job.leave_out else {}),  # of the questions to a language model

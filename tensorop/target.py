@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Self
 
+from tensorop.author import offline
 from tensorop.errors import JobError, UsageError
 from tensorop.measure.request import Measurement, MeasureRequest
 from tensorop.model.budget import Budgets
 from tensorop.model.call import Access, Call
 from tensorop.model.core import Core
-from tensorop.model.kernel import Artifact, Source
+from tensorop.model.kernel import Artifact, KernelTemplate, Source
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Point
@@ -87,7 +88,8 @@ class Target(ABC):
     is_host: ClassVar[bool] = False  # this machine's processor, which must have the platform's features
     confined: ClassVar[bool] = False  # every process runs in a jail (docs/explanation/security.md)
     simulated: ClassVar[bool] = False  # nothing is built; `simulate` invents costs
-    measures: ClassVar[bool] = True  # kernels can be measured; else `unmeasured` makes products
+    measures: ClassVar[bool] = True  # kernels can be measured; else it is a DeviceTarget, whose products are predicted
+    brings: ClassVar[str] = "compiler, emulator, C library"  # what `bring` gets
     library_calls: ClassVar[frozenset[str]] = frozenset()  # further functions that products may call
     ignores: ClassVar[Mapping[str, str]] = {}  # options without effect -> reason; they are refused
 
@@ -151,6 +153,13 @@ class Target(ABC):
         """Facts about the machine that a resumed run must find again."""
         return []
 
+    def templates(self, operator: Operator, dtypes: Sequence[str]) -> Sequence[KernelTemplate]:
+        """An operator's own templates for such targets, with those of plug-in folders.
+
+        Raises SpecError for a broken template or without one, UsageError for dtypes that have none.
+        """
+        return offline.templates(operator.folder, operator.name, operator.added)
+
     @property
     def tools(self) -> dict[str, str]:
         """Tool -> version, of the tools that build and run kernels; results may depend on them."""
@@ -166,10 +175,15 @@ class Target(ABC):
         """How kernels are measured, in a few words."""
         return f"the board model {self.assumed.name}" if self.assumed else f"the clock of {self.name}"
 
+    @property
+    def guests(self) -> Runner:
+        """Starts untrusted kernels."""
+        return self.runner
+
     def weaknesses(self, greeting: Hello | None) -> tuple[str, ...]:
         """What a process lacks of its jail, from the harness's greeting; empty if complete."""
         no = (f"the backend '{self.name}' declares no jail",)
-        return session.weaknesses(self.runner, greeting) if self.confined else no
+        return session.weaknesses(self.guests, greeting) if self.confined else no
 
     def described(self) -> Mapping[str, object]:
         """The machine and its state, for the record of a comparison: cpu, cores and load."""

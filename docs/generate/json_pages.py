@@ -195,7 +195,7 @@ def manifest_page() -> str:
         ("`shared`", "integer", "Bytes of shared memory of a block."),
     ]
     parts += ["## Variants of a GPU library\n", "They have these keys in place of those of a VariantRecord:\n"]
-    parts += [keys("tensorop/cuda/backend.py", "_record", (), of_gpus)]
+    parts += [keys("tensorop/cuda/job_kernels.py", "variant_record", (), of_gpus)]
     return page("Manifest and card", "Read where a library comes from with your own programs with this page.", *parts)
 
 

@@ -95,6 +95,6 @@ def _read(path: Path) -> type[Target]:
             f"{path}: class '{found.__name__}': expected deterministic = False, since its measurements come from a "
             "clock"
         )
-    figures = "unmeasured" if issubclass(found, DeviceTarget) else "simulate" if found.simulated else "measure"
-    pymodule.check_methods(path, found, DeviceTarget if figures == "unmeasured" else Target, ("start", figures))
+    figures = "kernels" if issubclass(found, DeviceTarget) else "simulate" if found.simulated else "measure"
+    pymodule.check_methods(path, found, DeviceTarget if figures == "kernels" else Target, ("start", figures))
     return found

@@ -95,16 +95,22 @@ def _product(operator: Operator) -> None:
             rule(held, f"key 'libraries.{name}.names': {expected}")
 
 
-def _binding(operator: Operator) -> None:
-    module = binding.of(operator)
-    with _at(f"{operator.folder / 'binding.py'}"):
+def declared(operator: Operator, file: Path, dtypes: Sequence[str], device: bool = False) -> str:
+    """The C that a library's binding declares. file: of the binding; device: of the library for GPUs"""
+    module = binding.of(operator, device=device)
+    with _at(f"{file}"):
         for name in ("declarations", "bind"):
             rule(callable(getattr(module, name, None)), f"expected a function '{name}', got none")
         try:
-            text = module.declarations(operator.dtypes)
+            text = str(module.declarations(dtypes))
             cffi.FFI().cdef(text)
         except Exception as error:
-            rule(False, f"function 'declarations': {type(error).__name__}: {error}")
+            rule(False, f"function 'declarations': {type(error).__name__}: {error!s:.200}")
+    return text
+
+
+def _binding(operator: Operator) -> None:
+    text = declared(operator, operator.folder / "binding.py", operator.dtypes)
     libraries_made = products.load(operator).libraries.values()
     known = {name for one in libraries_made for names in one.names.values() for name in names}
     with _at(f"{operator.folder / 'binding.py'}"):

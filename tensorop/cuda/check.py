@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-import cffi
 import numpy as np
 
 from tensorop.author import offline
+from tensorop.commands import operator_read
 from tensorop.cuda import kernels, kit, library
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.device_numbers import device_numbers
@@ -49,16 +49,10 @@ def _files(operator: Operator) -> None:
 
 def _binding(operator: Operator) -> None:
     file = operator.folder / "device" / "binding.py"
-    module = binding.of(operator, device=True)
-    for name in ("declarations", "bind"):
-        if not callable(getattr(module, name, None)):
-            raise SpecError(f"{file}: expected a function '{name}', got none")
-    if getattr(module, "CARD", None) != (card := f"tensorop_{operator.name}_cuda_card"):
-        raise SpecError(f"{file}: CARD: expected '{card}', got {getattr(module, 'CARD', None)!r:.80}")
-    try:
-        cffi.FFI().cdef(module.declarations(operator.on_device.types))
-    except Exception as error:
-        raise SpecError(f"{file}: function 'declarations': {type(error).__name__}: {error!s:.200}") from None
+    operator_read.declared(operator, file, operator.on_device.types, device=True)
+    got = getattr(binding.of(operator, device=True), "CARD", None)
+    if got != (card := f"tensorop_{operator.name}_cuda_card"):
+        raise SpecError(f"{file}: CARD: expected '{card}', got {got!r:.80}")
 
 
 def _kit(operator: Operator) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorop import paths
 from tensorop.author import c_gate, gate, offline
+from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -105,6 +106,11 @@ def folders(operator: Operator) -> tuple[Path, ...]:
 
 def has_copy(operator: Operator) -> bool:
     return any((folder / COPY).is_file() for folder in operator.templates)
+
+
+def dtypes(job: Job) -> list[str]:
+    """A job's types, as in its library."""
+    return [dtype + FLOAT_C * (job.c_dtype == "f32") for dtype in job.dtypes]
 
 
 def c_size(dtype: str) -> int:

@@ -16,6 +16,7 @@ from tensorop.cuda.corrected import Corrections
 from tensorop.cuda.family import Family
 from tensorop.cuda.kernels import c_size
 from tensorop.cuda.library import LibraryVariant
+from tensorop.device_target import DeviceContent
 from tensorop.errors import UsageError
 from tensorop.model.device import Key
 from tensorop.model.kernel import KernelTemplate
@@ -32,7 +33,7 @@ _AGAIN = "build it again with this version: run the same `tensorop <operator>` c
 
 
 @dataclass(frozen=True)
-class Content:
+class Content(DeviceContent):
     """Everything that a product is made from."""
 
     operator: Operator
@@ -42,6 +43,9 @@ class Content:
     images: Sequence[bytes]  # machine code; the last one copies operands
     texts: Mapping[int, str]  # CUDA, by number of image
     facts: Mapping[str, Any]  # of the card
+
+    def product(self) -> Product:
+        return product(self)
 
 
 def product(of: Content, corrections: Corrections | None = None) -> Product:

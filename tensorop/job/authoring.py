@@ -15,7 +15,7 @@ Some are asked for before the search, others during it (revising.py). How a draf
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,10 +23,11 @@ from pathlib import Path
 from tensorop.author import offline, parse
 from tensorop.author.llm import rounds
 from tensorop.author.llm.manual import ManualTransport
-from tensorop.author.llm.prompt import repeatable
+from tensorop.author.llm.prompt import AnyBrief, repeatable
 from tensorop.author.llm.rounds import LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.commands import prompt
+from tensorop.device_target import for_device
 from tensorop.errors import JobError, TensoropError, UsageError, unknown_name
 from tensorop.events import Event, Note, Phase
 from tensorop.job.revising import AskingPlan, Reviser
@@ -49,7 +50,7 @@ from tensorop.trial.trial import FIRST_S, carry_out
 
 TEMPLATES = 4  # requested from a model before the search
 JUDGED_POINTS = 3  # points of a new template at which it is judged: its seed configurations, then others
-_NOTE, _QUESTION = "author", "question"  # the journal's notes of an answer, and of a question during the search
+NOTE, _QUESTION = "author", "question"  # the journal's notes of an answer, and of a question during the search
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,13 @@ class JobAuthor:
     def templates(self, journal: Journal) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
         """The operator's templates, then the author's. A resumed run reads the author's from its journal."""
         job, operator = self.job, self.operator
-        shipped = own(operator, job)
-        names = {template.name for template in offline.templates(operator.folder, operator.name, operator.added)}
-        for name in sorted(offline.files(operator.folder, operator.added).keys() - names):
-            yield Note(f"template '{name}' has the same content as another template and is skipped")
         for template in _of_authors(journal):
             _require_sound(template, journal)
+        shipped = own(operator, job, self.target)
+        if self.target.measures:
+            names = {template.name for template in offline.templates(operator.folder, operator.name, operator.added)}
+            for name in sorted(offline.files(operator.folder, operator.added).keys() - names):
+                yield Note(f"template '{name}' has the same content as another template and is skipped")
         if job.author == offline.AUTHOR:
             return shipped
         if job.author == "replay" and (head := self.recording.head).model and head.seed != job.seed:
@@ -99,9 +101,14 @@ class JobAuthor:
             yield Note(described(answer))
             if answer.outcome.ok and answer.template is not None:
                 accepted.append(answer.template)
+                yield from self.accepted(answer.template, journal)
         if self.before and not accepted:
             yield Note(f"no template of --author {job.author} passed; the run uses the shipped templates")
         return (*shipped, *accepted)
+
+    def accepted(self, template: KernelTemplate, journal: Journal) -> Iterator[Event]:
+        """Does what an accepted template needs before the next question."""
+        return iter(())
 
     def judge(self, template: KernelTemplate, dtype: str = "") -> Outcome:
         """Tries a new template at a few points of its space, by the code of trials. dtype: by default the first"""
@@ -121,7 +128,13 @@ class JobAuthor:
     def _analyser(self) -> str:
         """Fetches the program that analyses loops on a clock; the reason if it is absent."""
         target = self.target
-        if target.deterministic or target.simulated or not target.llvm_cpu or self.job.author == "replay":
+        if (
+            not target.measures
+            or target.deterministic
+            or target.simulated
+            or not target.llvm_cpu
+            or self.job.author == "replay"
+        ):
             return ""
         try:
             llvm.MCA.program(offline=self.job.offline or None)
@@ -138,9 +151,13 @@ class JobAuthor:
     @cached_property
     def model(self) -> LlmAuthor:
         """The language model, or a recording of one. Raises UsageError if the environment sets no usable endpoint."""
+        return rounds.of_job(self.job, self.brief, self.work)
+
+    @cached_property
+    def brief(self) -> AnyBrief:
+        """The facts of its questions."""
         job, operator, platform = self.job, self.operator, self.target.platform
-        brief = prompt.brief(operator, platform, job.dtypes, job.shapes, job.leave_out or "")
-        return rounds.of_job(job, brief, self.work)
+        return prompt.brief(operator, platform, job.dtypes, job.shapes, job.leave_out or "")
 
     @property
     def recording(self) -> RecordedTransport:
@@ -148,9 +165,9 @@ class JobAuthor:
         return self.model.recording
 
 
-def own(operator: Operator, job: Job) -> tuple[KernelTemplate, ...]:
+def own(operator: Operator, job: Job, target: Target) -> tuple[KernelTemplate, ...]:
     """The operator's templates that the job uses. Raises UsageError for an unknown name, or if none is left."""
-    found = offline.templates(operator.folder, operator.name, operator.added)
+    found = target.templates(operator, job.dtypes)
     names, withheld = [template.name for template in found], job.withhold
     if job.only is not None:
         withheld = tuple(name for name in names if name != job.only)
@@ -224,7 +241,7 @@ def _note(journal: Journal, answer: Round) -> None:
     name = answer.template.name if answer.template else f"answer {answer.number}"
     kind, message = answer.outcome.kind.value, repeatable(answer.outcome).message
     fields = {"number": answer.number, "name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]}
-    _note_once(journal, _NOTE, fields)
+    _note_once(journal, NOTE, fields)
 
 
 def _note_once(journal: Journal, name: str, fields: dict[str, object]) -> None:
@@ -235,7 +252,7 @@ def _note_once(journal: Journal, name: str, fields: dict[str, object]) -> None:
 
 def _noted(journal: Journal) -> Mapping[tuple[int, int], Outcome]:
     """(number, repair) -> outcome of an answer in an earlier process."""
-    notes = [data for name, data in journal.history.notes if name == _NOTE and isinstance(data, dict)]
+    notes = [data for name, data in journal.history.notes if name == NOTE and isinstance(data, dict)]
     known = [data for data in notes if {"number", "repair", "kind"} <= data.keys() and data["kind"] in list(Kind)]
     return {
         (data["number"], data["repair"]): Outcome(Kind(data["kind"]), "author", str(data.get("message", "")))
@@ -263,11 +280,14 @@ def _require_sound(template: KernelTemplate, journal: Journal) -> None:
         ) from error
 
 
-def require_author(job: Job, operator: Operator, journal: Journal | None = None) -> None:
+def require_author(job: Job, operator: Operator, target: Target, journal: Journal | None = None) -> None:
     """Raises UsageError if the job's author cannot work: without prompts of the operator, a model, or a valid endpoint.
 
     journal: of a resumed run; if it has the author's templates, no author is needed
     """
     if job.author != Job.author and (journal is None or not _kept(journal)):
-        prompt.require_prompts(operator, f"--author {job.author}")
+        if (device := for_device(target)) is not None:
+            device.brief(operator, job.dtypes, job.shapes)
+        else:
+            prompt.require_prompts(operator, f"--author {job.author}")
         rounds.require(job)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from tensorop import subpackages
+from tensorop.author import offline
 from tensorop.author.llm import rounds
 from tensorop.commands import bench, opened, report, verify
 from tensorop.commands.opened import Opened
+from tensorop.device_target import DeviceContent, DeviceTarget
 from tensorop.dispatch import inside, winners
 from tensorop.dispatch.evidence import RefusedVariant
-from tensorop.errors import BoardError, JobError, NoFigure
+from tensorop.errors import BoardError, JobError, NoFigure, Stopped
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.bench import Bench
 from tensorop.model.kernel import Variant
@@ -33,6 +37,7 @@ from tensorop.warm import start
 
 BENCH = "share/tensorop/bench.json"
 AGAIN = "Press Ctrl-C again to stop at once, without a library"
+_EARLY = "stopped early with the best kernels so far; run the same command again to resume"
 
 
 Tasks = Mapping[str, Task]  # a job's tasks by dtype
@@ -61,19 +66,71 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
                 except (BoardError, NoFigure) as error:  # the library is verified; only its speed is unknown
                     yield Note(f"the comparison failed: {error.message}")
         early = interrupted or stop.asked
-        with stop.shield("please wait: the library is being moved to its folder"):
-            yield Phase("publication", str(job.out))
-            extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
-            results = {"verification": [_verdict(verdict) for verdict in verdicts]}
-            whole.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
-            used = plugin_record.folders(job, whole.operator, whole.target.platform, whole.target.name)
-            publish.publish(staged, job.out, extra=extra, results=results, more=used)
-            yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
+        extra = {} if compared is None else {BENCH: json.dumps(compared.to_json(), indent=1).encode()}
+        results = {"verification": [_verdict(verdict) for verdict in verdicts]}
+        whole.journal.note("verification", [_verdict(v) | {"cases": v.cases} for v in verdicts])
+        yield from _published(whole, staged, extra, results)
     finally:
         publish.discard(staged)
-    notes = ("stopped early with the best kernels so far; run the same command again to resume",) if early else ()
-    notes = (*notes, *whole.remarks.at_end)
+    notes = (*(_EARLY,) * early, *whole.remarks.at_end)
     yield Done(job.out, job.out / staged.product.library, compared, notes, early)
+
+
+def predicted(whole: JobContext, target: DeviceTarget) -> Iterator[Event]:
+    """Builds a device's kernels and delivers their library; events, `Done` last.
+
+    If this machine has the device, the library is verified and measured there before it is published. Raises Stopped
+    without enough kernels for a library, JobError if it is wrong on the device; the folder stays unchanged then.
+    """
+    job, stop = whole.job, whole.stop
+    content = yield from target.kernels(whole)
+    if content is None:
+        raise Stopped(
+            "stopped before each layout had a kernel for any alignment, so there is no library",
+            hint="run the same command again to resume",
+        )
+    stop.goes_on(f"stopping: the kernels that are built become the library. {AGAIN}")
+    stop.scratch, remark = publish.scratch_of(job.out), target.remark
+    staged = publish.stage(content.product(), job.out)
+    try:
+        extra, results = {}, None
+        if measured := None if stop.asked else (yield from _on_device(whole, target, staged, content)):
+            made, remark = measured
+            staged, extra, results = publish.stage(made.product, job.out), made.extra, made.results
+        early = stop.asked
+        yield from _published(whole, staged, extra, results)
+    finally:
+        publish.discard(staged)
+    yield Done(job.out, job.out / staged.product.library, None, (remark, *(_EARLY,) * early), early)
+
+
+def _on_device(
+    whole: JobContext, target: DeviceTarget, staged: Staged, content: DeviceContent
+) -> Generator[Event, None, Any]:
+    """The product as a kit on this machine's device corrects it (kits/here.py); None without a device or times."""
+    job, stop, name = whole.job, whole.stop, None
+    with stop.may_end("stopping: the library is installed as the model chose"):  # a driver may not answer
+        name = target.attached()
+    if name is None:
+        return None
+    if job.author != offline.AUTHOR and not job.unsafe:
+        yield Note(
+            f"{name} is not used: nothing confines kernels of a model there; --unsafe runs them with your rights"
+        )
+        return None
+    kits = subpackages.require("kits", "here", f"measuring on {name}")
+    return (yield from kits.measured(job, _opened(whole, staged), content, name, stop))
+
+
+def _published(
+    whole: JobContext, staged: Staged, extra: Mapping[str, bytes], results: Mapping[str, object] | None
+) -> Iterator[Event]:
+    job = whole.job
+    with whole.stop.shield("please wait: the library is being moved to its folder"):
+        yield Phase("publication", str(job.out))
+        used = plugin_record.folders(job, whole.operator, whole.target.platform, whole.target.name)
+        publish.publish(staged, job.out, extra=extra, results=results, more=used)
+        yield Note(f"report: {report.write(job.out, plugins=job.plugins)}")
 
 
 def _proven(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 
 from tensorop import paths
 from tensorop.commands.opened import Opened
-from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem, for_device
+from tensorop.device_target import DeviceContent, DeviceTarget, PredictedProduct, TimedProblem, for_device
 from tensorop.errors import UsageError
 from tensorop.kits.product import KINDS, KitPlan, KitProduct, KitResult, Retuned, read_manifest, unreadable
 from tensorop.kits.rows import (
@@ -32,8 +32,11 @@ from tensorop.target import KitRequest
 _KEPT = ("of", "arms", "chosen", "date", "mhz", "watts")  # fields of a timed row
 
 
+@dataclass(frozen=True)
 class DeviceProduct(KitProduct):
     """A product for a device."""
+
+    content: DeviceContent | None = None  # as in PredictedProduct
 
     device = True
     board = ("board", "device")
@@ -46,7 +49,7 @@ class DeviceProduct(KitProduct):
 
     @property
     def predicted(self) -> PredictedProduct:
-        return PredictedProduct(self.operator, self.root, self.of_operator)
+        return PredictedProduct(self.operator, self.root, self.of_operator, self.content)
 
     def plan(self, request: KitRequest) -> KitPlan:
         platform = self.platform
@@ -103,14 +106,12 @@ class DeviceProduct(KitProduct):
         return f"{' '.join(machine.board.split()):.80}"
 
     def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
-        own = result.kept
         problems = self.problems(kits)
-        measured_on = f"measured on {self.where(own.machine)} by kit, {own.date:.10}"
         with self._read():
-            made, choice = self.target.retuned(self.predicted, problems, measured_on)
+            made, choice = self.target.retuned(self.predicted, problems, self.source(result))
         verified = {"dtype": ", ".join(self.opened.dtypes), "vlen": 0, "threads": 1, "outcome": "ok"}
         results = {"choice": choice, "verification": [{**verified, "cases": result.cases}]}
-        against = _against(own.rows)
+        against = _against(result.kept.rows)
         lines = [
             f"{dtype}: dispatch loss on held-out shapes {of['regret']['after']:.1%} "
             f"(by the cost model alone {of['regret']['before']:.1%}); "
@@ -122,7 +123,7 @@ class DeviceProduct(KitProduct):
                 f"of cuBLASLt's best: {against['before']:.2f} as the library chose, "
                 f"{against['fastest']:.2f} by its fastest kernels; a kit exported now measures other shapes"
             )
-        return Retuned(made, results, {"choice": dict(choice), "against": against}, lines)
+        return Retuned(made, results, {"choice": dict(choice), "against": against}, lines, kits)
 
     def costs(self, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
         """As `DeviceTarget.costs`. Raises UsageError for a manifest that is not as the backend expects."""

@@ -1,34 +1,34 @@
 """Runs a product's kit, or some of its steps, on this machine's own device.
 
-Jobs do this at their end, to choose variants by measured times. `verify` and `bench` do it too.
+Jobs do this before they publish, to choose variants by measured times. `verify` and `bench` do it too.
 """
 
 from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from tensorop import paths, settings
 from tensorop.author import offline
-from tensorop.commands import opened
 from tensorop.commands.explain import Explanation, VariantCost
 from tensorop.commands.opened import Opened
+from tensorop.device_target import DeviceContent
 from tensorop.errors import JobError, UsageError
-from tensorop.events import Done, Event, Note, Phase
-from tensorop.kits import device, retune
+from tensorop.events import Event, Note, Phase
+from tensorop.kits import device
 from tensorop.kits import export as exporting
 from tensorop.kits import result as results
+from tensorop.kits.device import DeviceProduct
+from tensorop.kits.product import KitPlan, Retuned, read_manifest
 from tensorop.kits.rows import DeviceMachine, DeviceTiming, KitRow
 from tensorop.measure.statistics import quartiles
 from tensorop.model.bench import BaselineInfo, Bench, Ratio, Row
 from tensorop.model.device import device_problem
 from tensorop.model.job import Job
-from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
@@ -42,59 +42,54 @@ _START_S, _STEP_S = 300.0, 60.0  # limits; a step usually takes about a second
 _STAYS = "the product stays as the model chose"
 
 
-def measured(job: Job, operator: Operator, name: str, events: Iterator[Event], stop: StopRequest) -> Iterator[Event]:
-    """The events of a job without measurements, then those of measuring on the GPU `name`; `Done` last.
+def measured(
+    job: Job, found: Opened, content: DeviceContent, name: str, stop: StopRequest
+) -> Generator[Event, None, tuple[Retuned, str] | None]:
+    """Runs the kit of a job's staged product on the GPU `name`: the product with the choice that its times correct.
 
-    Raises JobError if the library is wrong there.
+    With machine and date of the measurement, for the user. None if nothing could be measured there.
+
+    The kit's program appends each result to a file of the job's folder, and goes on there when the job is started
+    again. Raises JobError if the library is wrong on the GPU.
     """
-    for event in events:
-        if not isinstance(event, Done):
-            yield event
-            continue
-        with scratch.folder("kit") as folder:
-            yield from _by_kit(job, operator, name, event, folder / "kit", stop)
-
-
-def run(folder: Path, steps: int) -> subprocess.CompletedProcess[str]:
-    """Runs a kit's program, which writes `result.jsonl` beside its folder. Status 1: the library is wrong."""
-    there = {**settings.scrubbed_environment(), "TENSOROP_KIT_OUT": str(folder.with_name("result.jsonl"))}
-    seconds = _START_S + steps * _STEP_S
-    try:
-        return children.run([str(folder / "run-kit")], cwd=folder, env=there, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess([], -signal.SIGKILL, "", f"{steps} steps took more than {seconds:.0f} s")
-
-
-def _by_kit(job: Job, operator: Operator, name: str, done: Done, folder: Path, stop: StopRequest) -> Iterator[Event]:
-    of, ended = device.read(opened.open_product(job.out, job.plugins)), None
-    shapes = () if job.suite == operator.usual else job.shapes  # no --shapes was given
+    of, ended = DeviceProduct(found, *read_manifest(found), content), None
+    shapes = () if job.suite == found.operator.usual else job.shapes  # no --shapes was given
     with stop.may_end(f"stopping: {_STAYS}"):
-        steps = exporting.export(of, folder, KitRequest(shapes, exporting.PROBES)).steps
+        plan = of.plan(KitRequest(shapes, exporting.PROBES))
+        rows, steps = job.out.absolute() / "work" / f"kit-{plan.kit[:16]}.jsonl", plan.steps
+        if job.fresh:
+            rows.unlink(missing_ok=True)
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
                     f"{steps['time']} shapes; this takes some minutes, Ctrl-C skips it")  # fmt: skip
-        ended = run(folder, sum(steps.values()))
+        ended = _run(plan, rows)
     if ended is None or ended.returncode not in (0, 1):
         why = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
         yield Note(f"measuring on {name} stopped: {why}; {_STAYS}")
-        yield done
-        return
-    with stop.shield("the product is being put in place"):
+        return None
+    try:
+        result = results.read(rows, of)
+    except JobError as error:
+        raise JobError(
+            f"the library failed on {name} and was not installed: {error.message}", hint=error.hint
+        ) from None
+    made = of.retuned([result.kept], result, job.jobs)
+    yield from map(Note, made.lines)
+    return made, f"{of.source(result)}: {len(result.kept.rows)} problems"
+
+
+def _run(plan: KitPlan, rows: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a kit's program, which writes the file `rows` or goes on with it. Status 1: the library is wrong."""
+    seconds = _START_S + sum(plan.steps.values()) * _STEP_S
+    with scratch.folder("kit") as folder:
+        for name in ("kit", "plan.txt"):
+            (folder / name).write_bytes(plan.files[name])
+        (folder / "kit").chmod(0o755)
+        argv = [str(folder / "kit"), "plan.txt", str(rows)]
         try:
-            found = retune.retune(of, results.read(folder.with_name("result.jsonl"), of))
-        except JobError as error:
-            raise JobError(
-                f"the library in {job.out} failed on {name} and must not be used there: {error.message}",
-                hint=error.hint,
-            ) from None
-    for dtype, choice in found.record["choice"].items():
-        after, before = choice["regret"]["after"], choice["regret"]["before"]
-        yield Note(
-            f"{dtype}: on held-out shapes the run-time choice is {after:.1%} slower than the best ({before:.1%} by "
-            "the cost model)"
-        )
-    if against := found.record["against"]:
-        yield Note(f"the fastest kernels have {against['fastest']:.2f} of the speed of cuBLASLt (geometric mean)")
-    yield replace(done, notes=(f"{found.source}: {found.rows} problems",))
+            return children.run(argv, cwd=folder, env=settings.scrubbed_environment(), timeout=seconds)
+        except subprocess.TimeoutExpired:
+            why = f"{sum(plan.steps.values())} steps took more than {seconds:.0f} s"
+            return subprocess.CompletedProcess([], -signal.SIGKILL, "", why)
 
 
 # --- verify and bench ------------------------------------------------------------------------------------------------
@@ -106,7 +101,6 @@ def verify(found: Opened) -> dict[str, Any]:
     The result is the record of `--format json`. Raises JobError if this machine lacks the device, or if a control has
     a wrong outcome.
     """
-    found.require_fit()
     machine, rows = _ran(found, KitRequest(kinds=("control", "verify")))
     name, verdicts, controls = found.operator.name, [], []
     for row in rows:
@@ -175,6 +169,7 @@ def explain(found: Opened, problem: Problem) -> Explanation:
 
 def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[KitRow]]:
     """Runs the requested steps; the machine and the rows."""
+    found.require_fit()
     of = device.read(found)
     if of.target.attached() is None:
         raise JobError(
@@ -189,9 +184,8 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
             f"{of.root} has kernels by {', '.join(models)}, and nothing confines a model's kernels on a GPU",
             hint=f"use a kit where you accept that: {paths.command('export', of.root, plugins=found.plugins)}",
         )
-    with scratch.folder("kit") as folder:
-        steps = exporting.export(of, folder / "kit", request).steps
-        ended = run(folder / "kit", sum(steps.values()))
+    with scratch.folder("results") as folder:
+        ended = _run(of.plan(request), folder / "result.jsonl")
         if ended.returncode not in (0, 1):
             why = (ended.stderr.strip() or "no word").splitlines()[-1]
             raise JobError(

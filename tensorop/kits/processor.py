@@ -169,7 +169,7 @@ class ProcessorProduct(KitProduct):
             for old, new in zip(self.winners, chosen, strict=True)
         }
         results = dict(self.manifest.get("results") or {})
-        return Retuned(made, results, {"regret": regrets}, [_in_words(*one) for one in regrets.items()])
+        return Retuned(made, results, {"regret": regrets}, [_in_words(*one) for one in regrets.items()], kits)
 
     def verified(self, staged: Staged, result: KitResult, seed: Seed) -> tuple[Verdict, ...]:
         anew = opening.staged(staged, self.operator, self.platform, self.opened.plugins)

@@ -61,6 +61,13 @@ class Retuned:
     results: Mapping[str, Any]  # of its manifest
     record: Mapping[str, Any]  # the choice in `import --format json`
     lines: Sequence[str]  # the choice as text
+    kits: Sequence[KeptKit]  # whose results chose
+
+    @property
+    def extra(self) -> dict[str, bytes]:
+        """The product's file with the kits' results."""
+        record = {"schema": SCHEMA, "kits": [kit.model_dump(exclude_unset=True) for kit in self.kits]}
+        return {KEPT: (json.dumps(record, indent=1, allow_nan=False) + "\n").encode()}
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,10 @@ class KitProduct(ABC):
     @abstractmethod
     def where(self, machine: KitMachine) -> str:
         """A short description of a machine."""
+
+    def source(self, result: KitResult) -> str:
+        """Machine and date of a result, for the user."""
+        return f"measured on {self.where(result.kept.machine)} by kit, {result.kept.date[:10]}"
 
     @abstractmethod
     def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from tensorop.commands import report
 from tensorop.errors import JobError
-from tensorop.kits.product import KEPT, SCHEMA, KitProduct, KitResult
+from tensorop.kits.product import KitProduct, KitResult
 from tensorop.model.verdict import Seed, Verdict
 from tensorop.package import plugin_record, publish
 from tensorop.store import journal
@@ -64,13 +63,11 @@ def _retune(product: KitProduct, result: KitResult, jobs: int, seed: Seed) -> Im
                 f"{failed.outcome.message}",
                 hint="the product is unchanged; report this as a bug",
             )
-        record = {"schema": SCHEMA, "kits": [kit.model_dump(exclude_unset=True) for kit in kits]}
-        text = json.dumps(record, indent=1, allow_nan=False) + "\n"
         more = plugin_record.kept(product.manifest)
-        publish.publish(staged, product.root, extra={KEPT: text.encode()}, results=made.results, more=more)
+        publish.publish(staged, product.root, extra=made.extra, results=made.results, more=more)
     finally:
         publish.discard(staged)
     if journal.journal_path(product.root).is_file():
         report.write(product.root, plugins=product.opened.plugins)
-    source = f"measured on {product.where(own.machine)} by kit, {own.date[:10]}"
-    return Imported(product.root, source, len(own.rows), result.unmeasured, made.record, made.lines, verdicts)
+    rows, record = len(own.rows), made.record
+    return Imported(product.root, product.source(result), rows, result.unmeasured, record, made.lines, verdicts)

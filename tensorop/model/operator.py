@@ -23,7 +23,7 @@ from tensorop.model.shape import Shape, Shapes
 from tensorop.model.trial import Stage
 
 # The parts of a search, in order: first those that make trials, then measurements in the library.
-STAGES = (*Stage, "side-by-side", "probes", "robust")
+STAGES = (*(stage for stage in Stage if stage is not Stage.KERNELS), "side-by-side", "probes", "robust")
 NEEDED = (Stage.MICRO, Stage.BLOCKING)
 
 DRIVER = "driver.c.j2"  # an operator's template: the loops around a kernel

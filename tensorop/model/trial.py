@@ -19,11 +19,12 @@ class Stage(StrEnum):
     FINALISTS = "finalists"  # the best of these, on the problems that were left out of trials
     SINGLE_VLEN = "single-vlen"  # variants specialised for one VLEN
     SMALLEST = "smallest"  # kernels for the smallest problems
+    KERNELS = "kernels"  # kernels for a device, which are built and not measured; no part of a processor's search
 
     @property
     def of_kernels(self) -> bool:
         """Whether the stage searches configurations of kernels; otherwise it searches blockings."""
-        return self in (Stage.MICRO, Stage.SMALLEST)
+        return self in (Stage.MICRO, Stage.SMALLEST, Stage.KERNELS)
 
 
 class Kind(StrEnum):

@@ -183,10 +183,10 @@ def _comparisons(path: Path) -> tuple[Bench, ...]:
 
 
 def _history(folder: Path, manifest: Mapping[str, Any] | None, held: Mapping[str, object]) -> History:
-    """The run's history; an empty one for a product of several operators or for a GPU, which no search made."""
+    """The run's history; an empty one for a product of several operators, which no search made."""
     if manifest is None or journal.journal_path(folder).exists():
         return journal.read(folder)
-    if len(held) < 2 and not rounds.has_rounds(folder):
+    if len(held) < 2:
         raise UsageError(
             f"{folder} has no journal of a search, so there is nothing to report",
             hint=f"run `{paths.command('inspect', folder)}` to see how the library was made",

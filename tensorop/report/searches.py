@@ -186,6 +186,8 @@ def untried(platform: Platform, template: KernelTemplate, dtypes: Sequence[str],
     stages = {f.trial.stage.value for f in ended if f.trial.variant.template.digest == template.digest}
     if stages:
         return f"tried in the stage {' and '.join(sorted(stages))} only"
+    if template.model:
+        return "the model of the GPU chose none of its kernels"
     reasons = {}
     for dtype in dtypes:
         if missing := instantiate.missing_primitives(platform, template, dtype):
@@ -202,7 +204,8 @@ def templates(history: History, ended: Sequence[Finished]) -> list[TemplateUse]:
     out = []
     names = {digest: template.name for digest, template in history.templates.items()}
     for template in history.templates.values():
-        mine = [f for f in ended if f.trial.stage is Stage.MICRO and f.trial.variant.template.digest == template.digest]
+        alone = [f for f in ended if f.trial.stage in (Stage.MICRO, Stage.KERNELS)]
+        mine = [f for f in alone if f.trial.variant.template.digest == template.digest]
         costs: dict[str, list[float]] = {}
         for finished in mine:
             if finished.outcome.ok and finished.score.cost is not None:

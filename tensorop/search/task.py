@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
+from tensorop import paths
 from tensorop.author import offline
 from tensorop.costs.expected import Expectation
 from tensorop.model.budget import Budget
@@ -334,7 +335,9 @@ def digest(operator: Operator, target: Target) -> str:
     parts = [json.dumps([platform, target.name], sort_keys=True, default=str).encode()]
     whole = any((folder / instantiate.CANDIDATE).is_file() for folder in operator.templates)
     folders = operator.templates if whole else operator.parts
-    files = [path for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    if not target.measures:
+        folders = tuple(folder / "device" for folder in (*operator.templates, paths.native_dir()))
+    files = [path for folder in folders for path in sorted(folder.glob("*")) if path.is_file()]
     parts += [path.read_bytes() for path in files]
     return sha256(b"\0".join(parts)).hexdigest()[:16]
 

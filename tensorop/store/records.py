@@ -44,12 +44,12 @@ def trial_record(trial: Trial) -> Record:
     return {
         "key": trial.key,  # hash of everything that decides the trial's result
         "round": trial.round,  # number of the search that asked for the trial
-        "stage": trial.stage.value,  # part of the search: micro, blocking, finalists, single-vlen or smallest
+        "stage": trial.stage.value,  # part of the search: micro, blocking and so on; `kernels`: of a GPU, only built
         "dtype": trial.dtype,  # element type
         "template": trial.variant.template.digest,  # digest of a template in an earlier line
         "configuration": dict(trial.variant.kernel.configuration),  # values of the micro-kernel's tunables
         "vlen": trial.variant.kernel.vlen,  # VLEN in bits that the kernel is written for; 0: any
-        "blocking": dict(trial.variant.blocking),  # values of the driver's tunables
+        "blocking": dict(trial.variant.blocking),  # values of the driver's tunables; for GPUs the layout
         "kernel": trial.variant.kernel.id,  # id of template, dtype, configuration and VLEN
         "variant": trial.variant.id,  # id of kernel and blocking
         # where the trial may end early: problems measured so far, highest cost by VLEN, factor to the whole cost

@@ -22,7 +22,7 @@ def missing(target: Target) -> tuple[str, ...]:
         raise JobError(
             f"no kernel can be built: {program.message}", hint="run `tensorop doctor` to test compiler and tools"
         )
-    greeting = session.hello(target.runner, program.path, guest=Guest(vlen=target.vlens[0] or None))
+    greeting = session.hello(target.guests, program.path, guest=Guest(vlen=target.vlens[0] or None))
     return target.weaknesses(greeting)
 
 

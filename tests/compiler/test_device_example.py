@@ -13,7 +13,7 @@ from tensorop.author import offline
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import product
+from tensorop.cuda import job_kernels, product
 from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
@@ -37,7 +37,7 @@ def test_its_judge_refuses_each_fault_and_explain_names_its_choice(
     layout = Layout.of(operator.on_device, templates, cuda.device_numbers(platform), ())
     places = layout.chosen([(1000, 1000), (64, 64, 256)], 3)
     variants = [LibraryVariant(layout.candidate(place), "bf16", 0) for place in places]
-    records = [cuda._record(one.candidate, Built(b"x", 0), 0) for one in variants]
+    records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
     made = product.product(Content(operator, platform, variants, records, [b"pointers"], {0: "a kernel"}, facts))
     root = tmp_path / "transpose"

@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tensorop import pipeline
 from tensorop.cli.main import cli
 from tensorop.commands import opened
 from tensorop.cuda import attached, kit, product
 from tensorop.cuda import compile as building
 from tensorop.cuda.compile import Built
+from tensorop.cuda.job_kernels import NOT_MEASURED
 from tensorop.device_target import TimedProblem
 from tensorop.errors import JobError, UsageError
-from tensorop.events import Done, Event, Phase
+from tensorop.events import Done, Phase
 from tensorop.kits import commands, device, export, here, result, retune
 from tensorop.kits import product as kit_products
 from tensorop.kits.rows import DeviceTiming, KeptOnDevice
@@ -30,13 +32,13 @@ from tensorop.model.device import device_problem
 from tensorop.model.job import Job
 from tensorop.package import publish
 from tensorop.package.library import facts
-from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
-from tensorop.specs import operators, platforms
+from tensorop.specs import platforms
 from tensorop.target import KitRequest
 from tests.support import shared_objects
+from tests.support.commands import journal
 from tests.support.device_calls import __file__ as calls_file
-from tests.support.device_products import CALL, GEMM, driver, made
+from tests.support.device_products import CALL, GEMM, driver, made, without_nvcc
 
 SHAPES = ((64, 48, 40), (33, 50, 65))
 Exported = tuple[Path, Path]  # of a product, of a driver and a kit
@@ -325,51 +327,74 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
     assert "measured on mine */ #error by kit" in card.output
 
 
-def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> None:
-    """This machine has the device."""
+def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> list[str]:
+    """This machine has the device. Returns the texts of the kernels that are built, as they come."""
     patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
     patch.setattr(kit, "verified", lambda _: "64x48x40x1")
-    patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
-    patch.setattr(nvcc, "nvcc", lambda: None)
     patch.setattr(export, "PROBES", 0)
+    patch.setattr(attached, "attached", lambda _: "a GPU")
     there = {"LD_LIBRARY_PATH": str(exported[1]), "TENSOROP_KIT_CUBLASLT": "/none"}
     there |= {"TENSOROP_KIT_OUT": "/none/of-the-user", **said}
     for name, value in there.items():
         patch.setenv(name, value)
+    return without_nvcc(patch)
 
 
-def _here(exported: Exported, root: Path, patch: pytest.MonkeyPatch, **said: str) -> list[Event]:
-    """The events of a job whose product is made, on a machine with the device."""
-    _there(exported, patch, **said)
-    shutil.copytree(exported[0], root, symlinks=True)
-    job = Job("gemm", "cuda-sm90", ("bf16", "f16"), SHAPES, "", out=root)
-    return list(
-        here.measured(job, operators.load("gemm"), "a GPU", iter([Done(root, None, None, ("as made",))]), StopRequest())
-    )
+def _job(root: Path, **more: Any) -> Job:
+    return Job("gemm", "cuda-sm90", ("bf16",), SHAPES[:1], "", trials=8, out=root, **more)
 
 
-def test_with_the_device_in_the_machine_a_job_measures(
+def test_with_the_device_in_the_machine_a_job_measures_publishes_once_and_does_neither_again(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    *told, done = _here(exported, tmp_path / "gemm", monkeypatch)
-    assert isinstance(told[0], Phase)
-    assert any("bf16: on held-out shapes the run-time choice is" in str(event) for event in told)
+    built, published = _there(exported, monkeypatch), []
+    put = publish.publish
+    monkeypatch.setattr(publish, "publish", lambda *given, **more: published.append(put(*given, **more)))
+    root = tmp_path / "gemm"
+    *told, done = pipeline.run(_job(root))
+    assert any("bf16: dispatch loss on held-out shapes" in str(event) for event in told)
     assert isinstance(done, Done)
     assert "measured on" in done.notes[0]
-    assert kit_products.kept(tmp_path / "gemm", device=True)
+    assert (len(built), len(published)) == (8, 1)
+    assert kit_products.kept(root, device=True)
+    made = files(root / "lib"), files(root / "share/tensorop/src")
+    (rows_,) = (root / "work").glob("kit-*.jsonl")
+    whole = rows_.read_text()
+    # The kit was stopped; the variants' kernels are in the journal.
+    cut = whole.splitlines(keepends=True)[:-3]
+    rows_.write_text("".join(cut))
+    *told, done = pipeline.run(_job(root))
+    assert any(isinstance(one, Phase) and one.detail.startswith("0 to build, 2 at a time; 8 are in") for one in told)
+    assert [record["event"] for record in journal(root)].count("finished") == 8
+    assert rows_.read_text().startswith("".join(cut))
+    assert [row["step"] for row in rows(rows_)] == list(range(whole.count('"step"')))
+    assert len(published) == 2
+    whole = rows_.read_text()
+    list(pipeline.run(_job(root)))
+    assert rows_.read_text() == whole
+    assert {*files(root / "lib")} == {*made[0]}
+    assert {*files(root / "share/tensorop/src")} == {*made[1]}
+    list(pipeline.run(_job(root, fresh=True)))
+    assert rows_.read_text() != whole
+    assert journal(root)[0]["event"] == "run"
+    assert "resumed" not in [record["event"] for record in journal(root)]
 
 
-def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is_said(
+def test_a_device_that_refuses_leaves_the_product_as_made_and_a_wrong_library_is_not_installed(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    *told, done = _here(exported, tmp_path / "absent", monkeypatch, FAKE_NO_DEVICE="1")
-    assert "the product stays as the model chose" in str(told[-1])
+    _there(exported, monkeypatch, FAKE_NO_DEVICE="1")
+    *told, done = pipeline.run(_job(tmp_path / "gemm"))
+    assert any("the product stays as the model chose" in str(event) for event in told)
     assert isinstance(done, Done)
-    assert done.notes == ("as made",)
-    assert not kit_products.kept(tmp_path / "absent")
+    assert done.notes == (NOT_MEASURED,)
+    assert not kit_products.kept(tmp_path / "gemm")
+    before = files(tmp_path / "gemm" / "lib")
     monkeypatch.delenv("FAKE_NO_DEVICE")
-    with pytest.raises(JobError, match=r"failed on a GPU and must not be used there: "):
-        _here(exported, tmp_path / "wrong", monkeypatch, FAKE_WRONG="1")
+    monkeypatch.setenv("FAKE_WRONG", "1")
+    with pytest.raises(JobError, match=r"the library failed on a GPU and was not installed: "):
+        list(pipeline.run(_job(tmp_path / "gemm")))
+    assert files(tmp_path / "gemm" / "lib") == before
 
 
 def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,7 +405,6 @@ def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, m
 
     assert "this machine has no GPU for platform 'cuda-sm90'" in told("verify", status=1)
     _there(exported, monkeypatch)
-    monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
     before = files(exported[0])
     judged = json.loads(told("verify", "--format", "json"))
     assert judged["ok"]
@@ -403,7 +427,6 @@ def test_a_library_that_is_wrong_here_is_said(
     exported: Exported, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _there(exported, monkeypatch, FAKE_WRONG="1")
-    monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
     told = here.verify(opened.open_product(exported[0]))
     assert not told["ok"]
     commands.show_verified(told)

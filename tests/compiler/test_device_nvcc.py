@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,14 @@ from tensorop.cuda import compile as device
 from tensorop.cuda import kernels
 from tensorop.cuda.family import Family
 from tensorop.errors import MissingTool
-from tensorop.events import Done
+from tensorop.events import Done, Phase
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.package.library import facts
 from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
 from tests.support.classes import extended
-from tests.support.commands import ROOT, Watched
+from tests.support.commands import ROOT, Watched, events, journal
 
 GOLDEN = ROOT / "tests" / "golden" / "gemm"
 
@@ -105,11 +106,23 @@ def test_what_is_no_cuda_is_told_with_nvccs_words() -> None:
 
 
 @pytest.mark.parametrize("platform", ["cuda-wmma", extended("cuda-sm90")])
-def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_path: Path) -> None:
+def test_a_killed_job_without_a_device_goes_on_and_ends_with_a_whole_product(platform: str, tmp_path: Path) -> None:
+    words = ("gemm", "--platform", platform, "--dtype", "bf16,f16", "--shapes", "512x512x512,127x129x131")
+    killed = Watched(*words, "--trials", "16", "--out", "out", cwd=tmp_path)
+    killed.until(lambda: bool(events(tmp_path / "out", "finished")))
+    killed.press(signal.SIGKILL)
+    killed.finish()
+    before = {record["key"] for record in events(tmp_path / "out", "finished")}
+    assert not (tmp_path / "out" / "lib").exists()
     shapes = ((512, 512, 512), (127, 129, 131))
-    job = Job("gemm", platform, dtypes=("bf16", "f16"), shapes=shapes, trials=16, out=tmp_path / "out")
+    job = Job("gemm", platform, ("bf16", "f16"), shapes, "", trials=16, out=tmp_path / "out")
     *_, done = pipeline.run(job)
     assert isinstance(done, Done)
+    session = next(n for n, record in enumerate(journal(job.out)) if record["event"] == "resumed")
+    started = [record["key"] for record in journal(job.out)[session:] if record["event"] == "started"]
+    finished = [record["key"] for record in events(job.out, "finished")]
+    assert len(finished) == len({*finished}) == len(before) + len(started)
+    assert not before & {*started}
     assert done.library is not None
     assert "not measured" in done.notes[0]
     (card,) = opened.cards(done.out).values()
@@ -121,8 +134,10 @@ def test_a_job_without_a_device_ends_with_a_whole_product(platform: str, tmp_pat
     assert {"include/tensorop/gemm_cuda.h", "lib/cmake/TensorOp/TensorOpConfig.cmake"} <= files
     assert set(manifest["files"]) <= files
     assert set(facts(done.library).needed) <= {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
-    again = list(pipeline.run(job))  # the same again gives the same bits
+    again = list(pipeline.run(job))  # the same again builds no kernel, and gives the same bits
     assert isinstance(again[-1], Done)
+    assert [record["key"] for record in events(job.out, "finished")] == finished
+    assert any(isinstance(event, Phase) and event.detail.startswith("0 to build") for event in again)
     assert json.loads((done.out / "share/tensorop/manifest.json").read_text()) == manifest
 
 

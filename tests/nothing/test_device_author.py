@@ -10,12 +10,13 @@ import pytest
 from tensorop.author import parse, rules
 from tensorop.author.gate import Guard
 from tensorop.author.rules import Example, Rule
-from tensorop.cuda import backend, kernels
+from tensorop.backends import reach
+from tensorop.cuda import kernels
 from tensorop.cuda.author import FamilyAuthor
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
-from tensorop.provision.nvcc import Nvcc
+from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
 
 GEMM, WMMA = operators.load("gemm"), platforms.load("cuda-wmma")
@@ -81,7 +82,7 @@ def test_a_refused_condition_names_its_number_and_the_most(body: str, numbers: t
 
 def author(tmp_path: Path) -> FamilyAuthor:
     job = Job("gemm", "cuda-wmma", dtypes=("f16",), shapes=((64, 64, 64),), author="llm", out=tmp_path)
-    return FamilyAuthor(job, GEMM, WMMA, Nvcc(tmp_path, "", ""), backend.device_numbers(WMMA), ())
+    return FamilyAuthor(job, GEMM, reach(WMMA), Seed.draw(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -113,10 +114,3 @@ def test_a_head_that_no_library_can_hold_is_refused(before: str, after: str, say
 
 def test_the_example_is_a_template() -> None:
     assert parse.parse(EXAMPLE, operator="gemm", name="llm-1", author="llm").facts["align_ab"] == "16"
-
-
-def test_the_same_folder_keeps_its_seed(tmp_path: Path) -> None:
-    """A question about a failure names the call, so an open question depends on the seed."""
-    first = author(tmp_path)
-    assert author(tmp_path).seed == first.seed
-    assert author(tmp_path / "other").seed != first.seed

@@ -13,6 +13,7 @@ from tensorop.author.llm import prompt, reading
 from tensorop.author.llm.prompt import Lessons
 from tensorop.author.llm.rounds import live, replay
 from tensorop.author.llm.transcript import AuthorLimits
+from tensorop.backends import reach
 from tensorop.commands import prompt as asking
 from tensorop.errors import JobError, UsageError
 from tensorop.job import authoring
@@ -247,6 +248,7 @@ def test_recorded_replies_need_no_endpoint(monkeypatch):
     for name in ("TENSOROP_LLM_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     job = Job(operator="gemm", platform="rvv", author="replay", offline=True)
-    authoring.require_author(job, OPERATOR)
+    target = reach(PLATFORM, "null")
+    authoring.require_author(job, OPERATOR, target)
     with pytest.raises(UsageError, match="forbids"):
-        authoring.require_author(dataclasses.replace(job, author="llm"), OPERATOR)
+        authoring.require_author(dataclasses.replace(job, author="llm"), OPERATOR, target)

@@ -6,18 +6,27 @@ import itertools
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tensorop import paths
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
-from tensorop.cuda import kernels, kit
-from tensorop.cuda.choose import Candidate, Layout
+from tensorop.cuda import compile as building
+from tensorop.cuda import job_kernels, kernels, kit
+from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.point import Value
+from tensorop.provision import nvcc
+from tensorop.provision.nvcc import Nvcc
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import operators
 from tests.support.commands import ROOT
@@ -28,17 +37,38 @@ TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
 BATCH = (32, 32, 32, 4096)
+COPY = b"copy" + b" 0" * 12 + b"\0"
 ABSENT = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0, "matrices": 1, "overlapped": 0}
 
 
-def image(one: Candidate, dtype: str) -> bytes:
+def image(template: KernelTemplate, numbers: Mapping[str, Value], dtype: str) -> bytes:
     """A kernel as the fake driver reads it."""
-    numbers = {**ABSENT, **one.numbers}
+    numbers = {**ABSENT, **numbers}
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
     kind = dtype.startswith("f16") + 2 * dtype.endswith(kernels.FLOAT_C)
-    said = [one.template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
+    said = [template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
     said += [str(numbers[name]) for name in ("matrices", "overlapped")]
     return " ".join(said).encode() + b"\0"
+
+
+def without_nvcc(patch: pytest.MonkeyPatch) -> list[str]:
+    """Jobs get made-up kernels in place of those that nvcc makes. Returns the texts of those built, as they come."""
+    known, built, text_of = {}, [], kernels.text
+
+    def text(operator: Operator, platform: Platform, template: KernelTemplate, dtype: str, numbers: Any) -> Any:
+        found = text_of(operator, platform, template, dtype, numbers)
+        known[found] = image(template, numbers, dtype)
+        return found
+
+    def build(text: str, *_: object) -> Built:
+        if text in known:
+            built.append(text)
+        return Built(known.get(text, COPY if "Copies two 16-bit" in text else b"kit\0"), 0)
+
+    patch.setattr(kernels, "text", text)
+    patch.setattr(building, "build", build)
+    patch.setattr(nvcc, "nvcc", lambda **_: Nvcc(Path("nvcc"), "13.0", "13.0"))
+    return built
 
 
 def made(
@@ -57,9 +87,9 @@ def made(
         for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
             variants.append(LibraryVariant(one, dtype, len(images)))
-            images.append(image(one, dtype))
-    images.append(b"copy" + b" 0" * 12 + b"\0")
-    records = [cuda._record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
+            images.append(image(one.template, one.numbers, dtype))
+    images.append(COPY)
+    records = [job_kernels.variant_record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen
 

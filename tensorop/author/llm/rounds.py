@@ -197,9 +197,8 @@ def replay(brief: AnyBrief, recording: Path, model: str = "", *, seed: int = 0) 
     model, seed: for recordings that do not name theirs
     """
     recorded = RecordedTransport(recording, None)
-    model = recorded.head.model or next((one.model for one in recorded.requests), model)
     seed = recorded.head.seed if recorded.head.model else seed
-    return LlmAuthor(brief, recorded, model, seed=seed, recording=recorded)
+    return LlmAuthor(brief, recorded, recorded.model or model, seed=seed, recording=recorded)
 
 
 def of_job(job: Job, brief: AnyBrief, work: Path) -> LlmAuthor:

@@ -193,6 +193,11 @@ class RecordedTransport:
         return [one.request for one in self._calls]
 
     @property
+    def model(self) -> str:
+        """The model that answered; empty if the transcript does not say it."""
+        return self.head.model or next((one.model for one in self.requests), "")
+
+    @property
     def answers(self) -> list[ModelReply | Failure]:
         """What earlier calls got."""
         return [one.answer for one in self._calls if one.answer is not None]
