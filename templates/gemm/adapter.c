@@ -6,72 +6,43 @@
 #include "bind.h"
 #include "slots.h"
 
-typedef int (*ours_f32)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t,
-                        const float *, int64_t, float, float *, int64_t, int);
-typedef int (*ours_f64)(int, int, int, int64_t, int64_t, int64_t, double, const double *, int64_t,
-                        const double *, int64_t, double, double *, int64_t, int);
-typedef int (*ours_i8)(int, int, int, int64_t, int64_t, int64_t, int32_t, const int8_t *, int64_t,
-                       const int8_t *, int64_t, int32_t, int32_t *, int64_t, int);
-typedef int (*ours_16)(int, int, int, int64_t, int64_t, int64_t, float, const uint16_t *, int64_t,
-                       const uint16_t *, int64_t, float, float *, int64_t, int);
-typedef void (*cblas_f32)(int, int, int, int, int, int, float, const float *, int, const float *,
-                          int, float, float *, int);
-typedef void (*cblas_f64)(int, int, int, int, int, int, double, const double *, int, const double *,
-                          int, double, double *, int);
-
 #define CBLAS_TRANS(flag) ((flag) ? 112 : 111)
 
-static void call_ours_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_f32)self->function)((int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),
-                               CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n],
-                               c->dim[DIM_k], (float)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
-                               c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B],
-                               (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],
-                               (int)c->flag[FLAG_variant]);
-}
+/* A function of the product. real: of C and the coefficients; operand: of A and B, for 16-bit types
+ * their bits */
+#define OURS(dtype, real, operand)                                                                 \
+    typedef int (*ours_##dtype)(int, int, int, int64_t, int64_t, int64_t, real, const operand *,   \
+                                int64_t, const operand *, int64_t, real, real *, int64_t, int);    \
+    static void call_ours_##dtype(const struct tensorop_bound *self,                               \
+                                  const struct tensorop_call *c) {                                 \
+        ((ours_##dtype)self->function)(                                                            \
+            (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),                              \
+            CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n], c->dim[DIM_k],            \
+            (real)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A], c->ld[LD_A], c->buffer[BUFFER_B],  \
+            c->ld[LD_B], (real)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],           \
+            (int)c->flag[FLAG_variant]);                                                           \
+    }
 
-static void call_ours_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_f64)self->function)(
-        (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]), CBLAS_TRANS(c->flag[FLAG_tb]),
-        c->dim[DIM_m], c->dim[DIM_n], c->dim[DIM_k], c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
-        c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B], c->scalar[SCALAR_beta], c->buffer[BUFFER_C],
-        c->ld[LD_C], (int)c->flag[FLAG_variant]);
-}
+OURS(f32, float, float)
+OURS(f64, double, double)
+OURS(i8, int32_t, int8_t)
+OURS(16, float, uint16_t)
 
-static void call_ours_i8(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_i8)self->function)((int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),
-                              CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n],
-                              c->dim[DIM_k], (int32_t)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
-                              c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B],
-                              (int32_t)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],
-                              (int)c->flag[FLAG_variant]);
-}
+#define CBLAS(dtype, real)                                                                         \
+    typedef void (*cblas_##dtype)(int, int, int, int, int, int, real, const real *, int,           \
+                                  const real *, int, real, real *, int);                           \
+    static void call_cblas_##dtype(const struct tensorop_bound *self,                              \
+                                   const struct tensorop_call *c) {                                \
+        ((cblas_##dtype)self->function)(                                                           \
+            (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),                              \
+            CBLAS_TRANS(c->flag[FLAG_tb]), (int)c->dim[DIM_m], (int)c->dim[DIM_n],                 \
+            (int)c->dim[DIM_k], (real)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],                \
+            (int)c->ld[LD_A], c->buffer[BUFFER_B], (int)c->ld[LD_B], (real)c->scalar[SCALAR_beta], \
+            c->buffer[BUFFER_C], (int)c->ld[LD_C]);                                                \
+    }
 
-/* A and B as the bits of bf16 or f16, C in f32 */
-static void call_ours_16(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((ours_16)self->function)((int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]),
-                              CBLAS_TRANS(c->flag[FLAG_tb]), c->dim[DIM_m], c->dim[DIM_n],
-                              c->dim[DIM_k], (float)c->scalar[SCALAR_alpha], c->buffer[BUFFER_A],
-                              c->ld[LD_A], c->buffer[BUFFER_B], c->ld[LD_B],
-                              (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], c->ld[LD_C],
-                              (int)c->flag[FLAG_variant]);
-}
-
-static void call_cblas_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((cblas_f32)self->function)(
-        (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]), CBLAS_TRANS(c->flag[FLAG_tb]),
-        (int)c->dim[DIM_m], (int)c->dim[DIM_n], (int)c->dim[DIM_k], (float)c->scalar[SCALAR_alpha],
-        c->buffer[BUFFER_A], (int)c->ld[LD_A], c->buffer[BUFFER_B], (int)c->ld[LD_B],
-        (float)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], (int)c->ld[LD_C]);
-}
-
-static void call_cblas_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    ((cblas_f64)self->function)(
-        (int)c->flag[FLAG_layout], CBLAS_TRANS(c->flag[FLAG_ta]), CBLAS_TRANS(c->flag[FLAG_tb]),
-        (int)c->dim[DIM_m], (int)c->dim[DIM_n], (int)c->dim[DIM_k], c->scalar[SCALAR_alpha],
-        c->buffer[BUFFER_A], (int)c->ld[LD_A], c->buffer[BUFFER_B], (int)c->ld[LD_B],
-        c->scalar[SCALAR_beta], c->buffer[BUFFER_C], (int)c->ld[LD_C]);
-}
+CBLAS(f32, float)
+CBLAS(f64, double)
 
 /* In the other layout, a call computes the transposed product of the swapped operands. */
 struct plain {
@@ -118,24 +89,19 @@ static struct of_vector of_vector(const struct tensorop_call *c) {
                               p.b};
 }
 
-typedef void (*gemv_f32)(int, int, int, int, float, const float *, int, const float *, int, float,
-                         float *, int);
-typedef void (*gemv_f64)(int, int, int, int, double, const double *, int, const double *, int,
-                         double, double *, int);
+#define GEMV(dtype, real)                                                                          \
+    typedef void (*gemv_##dtype)(int, int, int, int, real, const real *, int, const real *, int,   \
+                                 real, real *, int);                                               \
+    static void call_gemv_##dtype(const struct tensorop_bound *self,                               \
+                                  const struct tensorop_call *c) {                                 \
+        struct of_vector v = of_vector(c);                                                         \
+        ((gemv_##dtype)self->function)(                                                            \
+            v.layout, v.trans, v.rows, v.columns, (real)c->scalar[SCALAR_alpha], v.matrix, v.ld,   \
+            v.x, v.step_x, (real)c->scalar[SCALAR_beta], c->buffer[BUFFER_C], v.step_y);           \
+    }
 
-static void call_gemv_f32(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    struct of_vector v = of_vector(c);
-    ((gemv_f32)self->function)(v.layout, v.trans, v.rows, v.columns, (float)c->scalar[SCALAR_alpha],
-                               v.matrix, v.ld, v.x, v.step_x, (float)c->scalar[SCALAR_beta],
-                               c->buffer[BUFFER_C], v.step_y);
-}
-
-static void call_gemv_f64(const struct tensorop_bound *self, const struct tensorop_call *c) {
-    struct of_vector v = of_vector(c);
-    ((gemv_f64)self->function)(v.layout, v.trans, v.rows, v.columns, c->scalar[SCALAR_alpha],
-                               v.matrix, v.ld, v.x, v.step_x, c->scalar[SCALAR_beta],
-                               c->buffer[BUFFER_C], v.step_y);
-}
+GEMV(f32, float)
+GEMV(f64, double)
 
 typedef int (*dnnl_f32)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
                         const float *, int64_t, float, float *, int64_t);

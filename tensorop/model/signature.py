@@ -83,8 +83,8 @@ class Signature:
         """Index of the call's flag that forces a variant of the library; its value -1 lets the library choose."""
         return len(self.flags)
 
-    def told(self, problem: Problem) -> tuple[int, ...]:
-        """A call's flags. Operators' own code uses the name `told`; journals depend on the bytes of that code."""
+    def flag_values(self, problem: Problem) -> tuple[int, ...]:
+        """A call's flags."""
         own = (self.known(problem)[name] for name in self.flags)
         return (*own, int(problem.options.get("variant", -1)))
 
@@ -158,7 +158,7 @@ class Signature:
             dims=tuple(problem.sizes.values()),
             lds=tuple(matrix.leading for matrix in matrices.values()),
             scalars=tuple(self.scalar(problem, name) for name in self.parameters),
-            flags=self.told(problem),
+            flags=self.flag_values(problem),
             buffers=tuple(
                 Buffer(name, one.access, stored[name], apart=apart.get(name, (0, 0)))
                 for name, one in self.operands.items()
