@@ -92,7 +92,7 @@ def with_every_hook(root: Path) -> Operator:
             ("[[64, 64], [100, 300], [256, 64], [512, 512]]", "[[64]]"), ("baselines: {syrk: cblas}\n", ""),
             ("[syrk+openblas]", "[openblas]"), ("(40, 24)", "(40,)"),
             ("n, k = problem.sizes.values()", "(n,) = problem.sizes.values()\n        k = n"),
-            ("given.buffers[:2])", "given.buffers[:2])\n        a = np.tril(a)"),
+            (".values())\n", ".values())\n        a = np.tril(a)\n"),
             ("beta * c if beta else np.zeros_like(c)", "1 + (beta * c if beta else np.zeros_like(c))"),
             ("np.abs(added)).astype", "np.abs(added - 1) + 1).astype"),
             ('{"n": max(n, 1), "k": int(rng.integers(1, 40))}', '{"n": max(n, 1)}'), ('{"n": n, "k": k}', '{"n": n}'),

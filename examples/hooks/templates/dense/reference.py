@@ -23,8 +23,7 @@ class Dense(Contract):
     def expected(self, problem, given):
         """Within gamma_(k + 2) of the terms' sizes (Higham, section 3.1)."""
         k, number = problem.sizes["k"], self.operands["y"].number(problem.dtype)
-        x, w, bias = (one.data.astype(WIDER[problem.dtype]) for one in given.buffers[:3])
-        x, w = x.reshape(-1, k), w.reshape(-1, k)
+        x, w, bias, _ = (one.astype(WIDER[problem.dtype]) for one in self.values(problem, given).values())
         sizes = (np.abs(x) @ np.abs(w).T + np.abs(bias)).astype(np.float64)
         gamma = (k + 2) * number.unit / (1 - (k + 2) * number.unit)
         y = x @ w.T + bias

@@ -25,7 +25,7 @@ class Syrk(Contract):
         """Within gamma_(k + 3) of the terms' sizes (Higham, section 3.1)."""
         n, k = problem.sizes.values()
         number = self.operands["C"].number(problem.dtype)
-        a, c = (one.data.astype(WIDER[problem.dtype]).reshape(n, -1) for one in given.buffers[:2])
+        a, c = (one.astype(WIDER[problem.dtype]) for one in self.values(problem, given).values())
         alpha, beta = given.scalars
         added = beta * c if beta else np.zeros_like(c)
         sizes = (abs(alpha) * (np.abs(a) @ np.abs(a).T) + np.abs(added)).astype(np.float64)

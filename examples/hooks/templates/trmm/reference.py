@@ -24,7 +24,7 @@ class Trmm(Contract):
         """Within gamma_(m + 2) of the terms' sizes (Higham, section 3.1)."""
         m = problem.sizes["m"]
         known, number = self.known(problem), self.operands["C"].number(problem.dtype)
-        a, b = (one.data.astype(WIDER[problem.dtype]).reshape(m, -1) for one in given.buffers[:2])
+        a, b, _ = (one.astype(WIDER[problem.dtype]) for one in self.values(problem, given).values())
         lower = np.tri(m, k=-known["unit"], dtype=bool)
         a = np.where(lower if known["uplo"] == 0 else lower.T, a, known["unit"] * np.eye(m))
         alpha = given.scalars[0]

@@ -24,12 +24,11 @@ class Conv1d(Contract):
 
     def expected(self, problem, given):
         """alpha, rounded, times sums of t terms: within gamma_(t + 3) of the terms' sizes (Higham, section 3.1)."""
-        b, c, h, t, u, p = problem.sizes.values()
+        t, u, p = (problem.sizes[name] for name in "tup")
         wider, number = WIDER[problem.dtype], self.operands["y"].number(problem.dtype)
-        x, w = (buffer.data.astype(wider) for buffer in given.buffers[:2])
-        padded = np.pad(x.reshape(b, c, h), ((0, 0), (0, 0), (p, p)))
+        x, taps, _ = (one.astype(wider) for one in self.values(problem, given).values())
+        padded = np.pad(x, ((0, 0), (0, 0), (p, p)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, t, axis=2)[:, :, ::u]
-        taps = w.reshape(c, t)
         sizes = np.einsum("bcit,ct->bci", np.abs(windows), np.abs(taps)).astype(np.float64)
         alpha, gamma = given.scalars[0], (t + 3) * number.unit / (1 - (t + 3) * number.unit)
         bound = abs(alpha) * (gamma * sizes + t * number.tiny) + number.tiny
