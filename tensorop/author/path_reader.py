@@ -190,7 +190,7 @@ class _Reader:
     def _changed(self, of: Term) -> Iterator[Step]:
         yield from self._choices(of)
         match of:
-            case "step", way, _, ("name", name):
+            case "step", way, ("name", name):
                 yield from self._set(name, "+" if way > 0 else "-", ("number", 1, "1"))
             case "assign", operator, ("name", name), value:
                 yield from self._set(name, operator, value)

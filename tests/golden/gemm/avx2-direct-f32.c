@@ -1310,7 +1310,8 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
                              (float)call->scalar[SCALAR_beta], call->buffer[BUFFER_C], ldc);
 }
 
-/* a tile alone, with the coefficients and strides of the call */
+#ifdef TENSOROP_TILES /* a tile alone, with the coefficients and strides of the call; it would change how    \
+                         others are inlined */
 void tensorop_candidate_2(const struct tensorop_call *call) {
     const size_t m = (size_t)call->dim[DIM_m], n = (size_t)call->dim[DIM_n], k = (size_t)call->dim[DIM_k];
     const size_t lda = (size_t)call->ld[LD_A], ldb = (size_t)call->ld[LD_B];
@@ -1322,3 +1323,4 @@ void tensorop_candidate_2(const struct tensorop_call *call) {
                                              call->buffer[BUFFER_B], rsb, csb, beta, call->buffer[BUFFER_C],
                                              (size_t)call->ld[LD_C]);
 }
+#endif
