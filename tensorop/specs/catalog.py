@@ -57,6 +57,14 @@ def find(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path:
     raise unknown
 
 
+def named(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
+    """As `find` for the name at a key of a file. Raises SpecError with file and key."""
+    try:
+        return find(kind, name, plugins)
+    except UsageError as error:
+        raise SpecError(f"{asker}: key '{key}': {error.message}", hint=error.hint) from error
+
+
 def root(kind: str, name: str, plugins: tuple[Path, ...] = ()) -> Path | None:
     """The plug-in folder (as given) that has the plug-in; None for a shipped one. Raises as `find`."""
     folder = find(kind, name, plugins).parent

@@ -315,12 +315,7 @@ def _whole(path: Path, plugins: tuple[Path, ...], users: tuple[Path, ...] = ()) 
     if other in (path, *users):
         raise SpecError(f"{path}: key 'uses': expected an operator that does not use this one, got '{used}'")
     base = _whole(other, plugins, (path, *users))
-    made = {key: base[key] for key in INHERITED if key in base} | made
-    for key in _IN_PARTS:
-        own, inherited = made.get(key), base.get(key)
-        if isinstance(own, dict) and isinstance(inherited, dict):
-            made[key] = {**inherited, **own}
-    return made
+    return yamlfile.over(made, {key: base[key] for key in INHERITED if key in base}, _IN_PARTS)
 
 
 def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tuple[Shape, ...]:

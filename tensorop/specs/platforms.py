@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from tensorop import paths
-from tensorop.errors import SpecError, UsageError
+from tensorop.errors import SpecError
 from tensorop.model.architecture import host_arch
 from tensorop.model.platform import BaselineChoice, Cache, Compiler, Platform
 from tensorop.model.record import rule
@@ -106,9 +106,9 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Platform:
     files = _files(name, plugins)
     merged, origin = _merged(files), files[0].path
     spec = yamlfile.validate(PlatformSpec, merged, str(origin))
-    _find("backends", spec.runner, plugins, origin, "runner")
+    catalog.named("backends", spec.runner, plugins, origin, "runner")
     for wanted in spec.primitives:
-        _find("primitives", wanted, plugins, origin, "primitives")
+        catalog.named("primitives", wanted, plugins, origin, "primitives")
     sets = tuple(primitives.resolved(wanted, plugins) for wanted in spec.primitives)
     board = inherit.resolve(files[::-1])
     if spec.calibration is not None and board is None:
@@ -158,7 +158,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
         seen = [file.name for file in files]
         if current in seen:
             raise SpecError(f"{origin}: key 'parent': expected no cycle, got {' -> '.join([*seen, current])}")
-        path = _find("platforms", current, plugins, asker, "parent")
+        path = catalog.named("platforms", current, plugins, asker, "parent")
         data = yamlfile.read(path)
         if data.get("name") != current:
             raise SpecError(f"{path}: key 'name': expected '{current}' as the file is called, got {data.get('name')!r}")
@@ -182,7 +182,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[inherit.PlatformFile]:
 def _merged(files: list[inherit.PlatformFile]) -> dict[str, object]:
     merged: dict[str, object] = {}
     for file in files:
-        merged = _under(merged, dict(file.data))
+        merged = yamlfile.over(merged, file.data, _MERGED)
     return merged
 
 
@@ -210,24 +210,6 @@ def _seen(best: Platform) -> list[dict[str, object]]:
     here = native.caches()
     levels = sorted(here.keys() | best.caches.keys())
     return [{**(here.get(level) or dataclasses.asdict(best.caches[level]))} for level in levels]
-
-
-def _find(kind: str, name: str, plugins: tuple[Path, ...], asker: Path, key: str) -> Path:
-    """catalog.find, with the file and key of the reference in its error."""
-    try:
-        return catalog.find(kind, name, plugins)
-    except UsageError as error:
-        raise SpecError(f"{asker}: key '{key}': {error.message}", hint=error.hint) from error
-
-
-def _under(child: dict[str, object], parent: dict[str, object]) -> dict[str, object]:
-    """A child merged over a parent: the child's values take precedence."""
-    out = dict(parent)
-    for key, value in child.items():
-        under = parent.get(key)
-        merged = key in _MERGED and isinstance(value, dict) and isinstance(under, dict)
-        out[key] = {**under, **value} if merged else value  # type: ignore[dict-item]
-    return out
 
 
 def _followed(board: dict[str, object] | None) -> int:

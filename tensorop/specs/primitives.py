@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from tensorop import paths
-from tensorop.errors import SpecError, UsageError
+from tensorop.errors import SpecError
 from tensorop.model import meaning
 from tensorop.model.number import NUMBERS
 from tensorop.model.primitive import ARGUMENTS, Collective, ElementType, Formats, Primitive, PrimitiveSet
@@ -185,10 +185,7 @@ def _files(name: str, plugins: tuple[Path, ...]) -> list[Path]:
         asker = f"{found[-1]}: key 'extends'"
         if not isinstance(wanted, str):
             raise SpecError(f"{asker}: expected the name of a primitive set, got {wanted!r:.80}")
-        try:
-            path = catalog.find("primitives", wanted, plugins)
-        except UsageError as error:
-            raise SpecError(f"{asker}: {error.message}", hint=error.hint) from error
+        path = catalog.named("primitives", wanted, plugins, found[-1], "extends")
         if path in found:
             seen = " -> ".join(one.stem for one in (*found, path))
             raise SpecError(f"{asker}: expected no cycle, got {seen}", hint="a set cannot extend itself")
@@ -218,12 +215,10 @@ def _merged(stamped: tuple[tuple[Path, int], ...]) -> dict[str, object]:
 
 def _over(own: dict[str, object], below: dict[str, object]) -> dict[str, object]:
     """A set over the one that it extends."""
-    out = {**below, **own}
-    for key, value in own.items():
-        under = below.get(key)
-        if key in _MERGED and isinstance(value, dict) and isinstance(under, dict):
-            out[key] = {**under, **value}
-        elif key in _ADDED and isinstance(value, list) and isinstance(under, list):
+    out = yamlfile.over(own, below, _MERGED)
+    for key in _ADDED:
+        value, under = own.get(key), below.get(key)
+        if isinstance(value, list) and isinstance(under, list):
             out[key] = list(dict.fromkeys([*under, *value]))
     return out
 

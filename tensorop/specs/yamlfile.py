@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -44,6 +44,16 @@ class File(Record):
 def shared(part: BaseModel, kind: type) -> dict[str, Any]:
     """Values of a part of a file for those fields of a record that have the same names."""
     return {one.name: getattr(part, one.name) for one in fields(kind) if one.name in type(part).model_fields}
+
+
+def over(own: Mapping[str, object], below: Mapping[str, object], parts: Iterable[str]) -> dict[str, object]:
+    """A file's keys over those of the file that it inherits from. parts: keys whose values are merged key by key"""
+    out = {**below, **own}
+    for key in parts:
+        value, under = own.get(key), below.get(key)
+        if isinstance(value, dict) and isinstance(under, dict):
+            out[key] = {**under, **value}
+    return out
 
 
 def dump(data: dict[str, object]) -> str:
