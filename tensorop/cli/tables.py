@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ _WIDEST = 160
 _COUNTED = "modelled cycles x instructions^0.1, by which the search compares variants"  # see `target.objective`
 _SCREEN = 20  # rows that a screen shows with the head of a table and what follows it
 _WIDE_INTERVAL = 1.5  # upper / lower quartile of paired rounds; above it a ratio is unsteady
+figure = statistics.significant
 
 
 def console(stderr: bool = False) -> Console:
@@ -335,9 +335,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(v, str | int | float) for v in value):
         return " ".join(map(str, value))
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def figure(value: float) -> str:
-    """A number with three significant digits, without an exponent."""
-    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{value:.{max(0, digits)}f}"

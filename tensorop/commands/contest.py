@@ -187,11 +187,6 @@ class Contest:
         self.absent[f"{baseline.title} {problem.label}{width}"] = f"{why.kind.value}: {why.message}"
 
 
-def layout(problem: Problem) -> str:
-    """The layout as text: `row`; with flags that are set, `row,FLAG=1`."""
-    return problems.written(problem.options)
-
-
 def unmeasured(outcome: Outcome, what: str) -> JobError:
     """The error if our own library could not be measured; NoFigure if the library is not at fault."""
     innocent = outcome.kind in (Kind.TIMEOUT, Kind.NOISY, Kind.LOST)
@@ -315,7 +310,7 @@ class _Measured:
             dtype=self.problem.dtype,
             dims=self.problem.sizes,
             written=self.problem.shape,
-            layout=layout(self.problem),
+            layout=problems.written(self.problem.options),
             ours=speed,
             ratios={name: _ratio(list(of.values())) for name, of in self.pairs.items() if len(of) == len(at)},
             spread=high / mean - low / mean,

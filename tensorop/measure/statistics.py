@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,15 @@ from tensorop.model.trial import Samples
 
 # Largest credible share of the peak: beyond it, the processor's clock rate changed between the two measurements.
 CREDIBLE = 1.03
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """A number with `digits` significant digits and no exponent; "" for None."""
+    if value is None:
+        return ""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def of_peak(share: float | None, unit: str = "") -> str:

@@ -28,6 +28,9 @@ def text(operator: Operator) -> str:
 def program(platform: Platform, operator: Operator) -> Artifact:
     """The harness for shared libraries with the operator's adapter, and its baselines.c if there is one.
 
-    Raises JobError if it cannot be built, MissingTool, and the errors of `text`.
+    baselines.c is compiled for the platform's instructions. Raises JobError if the harness cannot be built,
+    MissingTool, and the errors of `text`.
     """
-    return harness.of_operator(platform, operator, text(operator))
+    baselines = operator.folder / harness.BASELINES
+    own = (baselines, platform.compiler.arch_flags) if baselines.is_file() else None
+    return harness.dynamic_program(platform.arch, text(operator), operator.slots.files, own, operator.folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ _TEMPLATE = "report.html.j2"
 def page(report: Report) -> str:
     """HTML with style and plots included."""
     env = render.environment(Path(__file__).parent, html=True)
-    env.filters["sig"] = significant
+    env.filters["sig"] = statistics.significant
     env.filters["of_peak"] = lambda x: statistics.of_peak(x).replace("%", " %")
     env.filters["percent"] = lambda x, digits=1: "" if x is None else f"{100 * x:.{digits}f} %"
     env.filters["point"] = lambda p: " ".join(f"{k}={v}" for k, v in p.items())
@@ -60,15 +59,6 @@ def facts_line(facts: Mapping[str, object]) -> str:
         elif key not in ("operator", "platform") and " and " not in key and "digest" not in key:
             words.append(f"{key} {' '.join(map(str, value)) if isinstance(value, list) else value}")
     return ", ".join(words)
-
-
-def significant(value: float | None, digits: int = 3) -> str:
-    """A number with `digits` significant digits and no exponent; "" for None."""
-    if value is None:
-        return ""
-    if not value or not math.isfinite(value):
-        return f"{value:g}"
-    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
 def _duration(seconds: float) -> str:

@@ -8,8 +8,6 @@ from pathlib import Path
 from tensorop import paths
 from tensorop.model.architecture import architecture
 from tensorop.model.kernel import Artifact
-from tensorop.model.operator import Operator
-from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.toolchain import cache, tool
 from tensorop.toolchain.cache import BuildLog
@@ -60,21 +58,6 @@ def static_object(arch: str) -> Artifact:
 
     made = cache.entry("harness", _key("static", flags), f"{PROGRAM}.o", fill)
     return tool.required(made, f"the harness for {arch}")
-
-
-def of_operator(platform: Platform, operator: Operator, adapter: str) -> Artifact:
-    """The harness for shared libraries, with an operator's adapter and its baselines.c if there is one.
-
-    adapter: its C; baselines.c is compiled for the platform's instructions. Raises JobError, MissingTool.
-    """
-    baselines = operator.folder / BASELINES
-    return dynamic_program(
-        platform.arch,
-        adapter,
-        operator.slots.files,
-        (baselines, platform.compiler.arch_flags) if baselines.is_file() else None,
-        operator.folder,
-    )
 
 
 def dynamic_program(
