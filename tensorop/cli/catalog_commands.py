@@ -16,7 +16,6 @@ from tensorop.cli import screen, tuners_bench
 from tensorop.cli.command import Format, Plugins, Runner, command, examples
 from tensorop.commands import check_operator, check_platform, check_primitives, probe_platform
 from tensorop.errors import SpecError
-from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.option import Option
 from tensorop.model.platform import Platform
@@ -127,10 +126,6 @@ def _show_primitives(spec: SetSpec) -> Iterator[str]:
         yield f"    {collective.c.strip()}"
 
 
-def _templates(operator: Operator) -> tuple[KernelTemplate, ...]:
-    return tuple(offline.templates(operator.folder, operator.name, operator.added))
-
-
 def _operator(operator: Operator) -> Any:
     return {
         "name": operator.name,
@@ -142,7 +137,7 @@ def _operator(operator: Operator) -> Any:
         "suites": {suite: [*map(operator.shapes.text, shapes)] for suite, shapes in operator.suites.items()},
         "templates": [
             {"name": template.name, "strategy": template.strategy.strip(), "tunables": dict(template.tunables)}
-            for template in _templates(operator)
+            for template in offline.templates(operator.folder, operator.name, operator.added)
         ],
     }
 
@@ -153,7 +148,7 @@ def _show_operator(operator: Operator) -> Iterator[str]:
     attributes = f"; attributes {', '.join(usual)}" if usual else ""
     yield f"dims {', '.join(operator.dims)}{attributes}; dtypes {', '.join(operator.dtypes)}"
     yield f"layouts {problems.numbered(operator)}"
-    for template in _templates(operator):
+    for template in offline.templates(operator.folder, operator.name, operator.added):
         yield f"\ntemplate {template.name}: {template.strategy.strip()}"
         for tunable, values in template.tunables.items():
             yield f"    {tunable}: {', '.join(map(str, values))}"
