@@ -205,12 +205,11 @@ class _Reader:
         self.text = text
         self.kinds = kinds
         self.reals = reals
+        self.operators = (*_ARITHMETIC, ast.Div) if reals else _ARITHMETIC
         self.names: set[str] = set()
 
     def kind(self, node: ast.expr) -> type:
         match node:
-            case ast.Constant(value=bool()):
-                return int
             case ast.Constant(value=int(number)) if abs(number) < MAX_INTEGER:
                 return int
             case ast.Constant(value=float()) if self.reals:
@@ -223,15 +222,11 @@ class _Reader:
                     raise self._wrong(f"unknown name '{name}' (known: {known})")
                 self.names.add(name)
                 return int if self.kinds[name] is bool else self.kinds[name]
-            case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _ARITHMETIC):
-                return self._numbers(left, right)
-            case ast.BinOp(left=left, op=ast.Div(), right=right) if self.reals:
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in self.operators:
                 return self._numbers(left, right)
             case ast.Call(func=ast.Name(id="sqrt"), args=[of], keywords=[]) if self.reals:
                 return self._numbers(of)
-            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-                return self._numbers(operand)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Not(), operand=operand):
                 return self._numbers(operand)
             case ast.BoolOp(values=values):
                 return self._numbers(*values)

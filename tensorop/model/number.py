@@ -59,10 +59,9 @@ class Number:
         if self.whole:
             wide = values.astype(np.int64)
             return wide.astype(self.storage)
-        if not self._bits_alone:
-            with np.errstate(over="ignore", invalid="ignore"):
-                return values.astype(self.storage)
         with np.errstate(over="ignore", invalid="ignore"):
+            if not self._bits_alone:
+                return values.astype(self.storage)
             bits = values.astype(np.float32).view(np.uint32)
         shift = 32 - 8 * self.size
         half = np.uint32((1 << (shift - 1)) - 1)
