@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -27,8 +27,8 @@ _MOST_TOGETHER = 1 << 16  # values of arguments that one comparison depends on
 _MOST_TURNS = 1 << 20  # of loops whose turns differ, in all runs of one text
 
 Signature = tuple[Any, ...]  # outcomes in order; of a loop whose turns differ, the set of its turns' signatures
-Arguments = tuple[tuple[str, int], ...]  # arguments that decide a path, with their values
-Paths = Mapping[Signature, Arguments]
+Call = Mapping[str, int]  # the arguments that decide its path
+Paths = Mapping[Signature, tuple[Call, ...]]  # calls of each kind that take a path
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Tile:
     holds: tuple[str, ...]  # facts of its contract, in Python
 
     def paths(self, lanes: int) -> Paths:
-        """A call of each path, the smallest one found. Raises Broken if there are too many to call."""
+        """Small calls of each path, the likeliest first. Raises Broken if there are too many paths to call."""
         return _searched(self, lanes)
 
 
@@ -68,30 +68,32 @@ class KernelPaths:
     tiles: Mapping[str, Tile]  # by the name of their function
     lanes: Mapping[int, int]  # VLEN (bits) -> elements of a vector
 
-    def at(self, vlen: int) -> Iterator[tuple[str, Signature, Arguments]]:
-        """Each tile's paths. Raises Broken if there are too many to call."""
+    def at(self, vlen: int) -> Iterator[tuple[str, Signature, tuple[Call, ...]]]:
+        """Each tile's paths, with calls that take them. Raises Broken if there are too many to call."""
         for name, tile in self.tiles.items():
-            for path, arguments in tile.paths(self.lanes[vlen]).items():
-                yield name, path, arguments
+            for path, calls in tile.paths(self.lanes[vlen]).items():
+                yield name, path, calls
 
 
 @lru_cache(maxsize=1 << 10)
 def _searched(tile: Tile, lanes: int) -> Paths:
     search = _Search(tile, lanes)
-    found: dict[Signature, dict[str, int]] = {}
-    left: list[dict[str, int]] = []
-    done = set[tuple[object, ...]]()
+    found: dict[Signature, dict[Hashable, Call]] = {}
+    left: list[Call] = []
+    done = set[Hashable]()
 
-    def tried(points: Iterable[dict[str, int]]) -> None:
+    def tried(points: Iterable[Call]) -> None:
         for point in points:
-            if (path := search.run(point)) is None:
+            if (call := search.call(point)) is None:
                 continue
-            if path not in found:
+            path, kind = search.run(call), search.kind(call)
+            if (calls := found.get(path)) is None:
+                calls = found[path] = {}
                 left.append(point)
-            if path not in found or search.work(point) < search.work(found[path]):
-                found[path] = point
-            if len(found) > MOST_PATHS:
-                raise Broken("path", f"its conditions and loops take more than {MOST_PATHS} paths")
+                if len(found) > MOST_PATHS:
+                    raise Broken("path", f"its conditions and loops take more than {MOST_PATHS} paths")
+            if kind not in calls or search.work(call) < search.work(calls[kind]):
+                calls[kind] = call
 
     tried(search.first())
     while left:
@@ -101,7 +103,7 @@ def _searched(tile: Tile, lanes: int) -> Paths:
             if key not in done:
                 done.add(key)
                 tried(search.around(at, group))
-    return {path: search.call(point) for path, point in found.items()}
+    return {path: tuple(sorted(calls.values(), key=search.order)) for path, calls in found.items()}
 
 
 class _Search:
@@ -113,6 +115,8 @@ class _Search:
         exec(tile.code, space)
         self.function = space["run"]
         self.facts = [compile(one, "contract", "eval") for one in tile.holds]
+        self.sizes = frozenset(tile.sizes)
+        self.scales = frozenset(tile.arguments) - self.sizes - {of for of in tile.arguments if of.isdigit()}
         self.values = {name: self._values(name) for name in tile.arguments}
         needed = {of for of in tile.arguments if of.isdigit()}
         self.layouts = {
@@ -147,24 +151,23 @@ class _Search:
         known = {name: value, "LANES": self.lanes}
         return all(_number(one, known) for one in self.facts if own.issuperset(one.co_names))
 
-    def first(self) -> Iterator[dict[str, int]]:
+    def first(self) -> Iterator[Call]:
         """Where the search begins: the smallest sizes, in each layout."""
         laid = [self.values[name] if name.isdigit() else self.values[name][:1] for name in self.tile.arguments]
         for point in itertools.product(*laid):
             yield dict(zip(self.tile.arguments, point, strict=True))
 
-    def around(self, at: Mapping[str, int], group: Collection[str]) -> Iterator[dict[str, int]]:
+    def around(self, at: Call, group: Collection[str]) -> Iterator[Call]:
         names = sorted(group)
         for values in itertools.product(*(self.values[name] for name in names)):
             yield {**at, **dict(zip(names, values, strict=True))}
 
-    def run(self, point: Mapping[str, int]) -> Signature | None:
-        """The path of a call; None if the contract excludes the call."""
-        call = self._call(point)
-        return None if call is None else self.function(*(call[name] for name in self.tile.given), self.lanes)
+    def run(self, call: Call) -> Signature:
+        path: Signature = self.function(*(call[name] for name in self.tile.given), self.lanes)
+        return path
 
-    def _call(self, point: Mapping[str, int]) -> Mapping[str, int] | None:
-        """The arguments of a call, with strides in place of layouts."""
+    def call(self, point: Call) -> Call | None:
+        """The arguments, with strides in place of layouts; None if the contract excludes the call."""
         if not self.layouts:
             return point
         call = {"LANES": self.lanes} | {name: value for name, value in point.items() if not name.isdigit()}
@@ -178,15 +181,21 @@ class _Search:
         for one in self.facts:
             if call.keys() >= {*one.co_names} and not _number(one, call):
                 return None
+        del call["LANES"]
         return call
 
-    def work(self, point: Mapping[str, int]) -> int:
-        return math.prod(value for name, value in point.items() if name in self.tile.sizes)
+    def kind(self, call: Call) -> Hashable:
+        """Which coefficients a call has, and which strides are 1: an operator may have no call of some kinds."""
+        return tuple(
+            value if name in self.scales else value == 1 for name, value in call.items() if name not in self.sizes
+        )
 
-    def call(self, point: Mapping[str, int]) -> Arguments:
-        call = self._call(point)
-        assert call is not None
-        return tuple((name, value) for name, value in call.items() if name != "LANES")
+    def order(self, call: Call) -> tuple[int, int]:
+        """Any coefficients first, since an operator may compute without tiles where one is 0; then small sizes."""
+        return -sum(call[name] for name in self.scales), self.work(call)
+
+    def work(self, call: Call) -> int:
+        return math.prod(call[name] for name in self.sizes)
 
 
 def _number(of: CodeType, known: Mapping[str, int]) -> int:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tensorop.author.paths import Arguments, KernelPaths, Signature
+from tensorop.author.paths import Call, KernelPaths, Signature
 from tensorop.model.case import Case
 from tensorop.model.kernel import TRUSTED, Variant
 from tensorop.model.kernel_alone import KernelAlone, TileCall
@@ -58,16 +58,18 @@ class PathCalls:
         return found
 
     def _cases(self, kernel: KernelAlone, paths: KernelPaths, largest: bool) -> Cases:
-        known: dict[tuple[str, Signature], dict[int, Arguments]] = defaultdict(dict)
+        known: dict[tuple[str, Signature], dict[int, tuple[Call, ...]]] = defaultdict(dict)
         for vlen in self.vlens:
-            for function, path, arguments in paths.at(vlen):
-                known[function, path][vlen] = arguments
+            for function, path, calls in paths.at(vlen):
+                known[function, path][vlen] = calls
         found: dict[int, list[Case]] = {vlen: [] for vlen in self.vlens}
         rng = self.seed.stream(_PATHS)
         for (function, _), ways in known.items():
             for vlen in sorted(ways, key=lambda vlen: len(found[vlen])):
-                at, of = replace(kernel, lanes=paths.lanes[vlen]), TileCall(function, dict(ways[vlen]), largest)
-                if (case := self.operator.reference.path_case(at, of, rng)) is not None:
+                at = replace(kernel, lanes=paths.lanes[vlen])
+                tried = (TileCall(function, call, largest) for call in ways[vlen])
+                cases = (self.operator.reference.path_case(at, one, rng) for one in tried)
+                if (case := next((one for one in cases if one is not None), None)) is not None:
                     found[vlen].append(case)
                     break
         return found

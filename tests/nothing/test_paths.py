@@ -9,7 +9,7 @@ import pytest
 
 from tensorop.author import offline, path_reader, paths
 from tensorop.author.grammar import Broken
-from tensorop.author.paths import Arguments, Tile
+from tensorop.author.paths import Call, Tile
 from tensorop.model.kernel import Variant
 from tensorop.model.point import Point
 from tensorop.model.verdict import Seed
@@ -22,13 +22,13 @@ MARK = "/*here it begins*/"
 LANES = 8
 
 
-def tile(body: str, more: str = "holds(m > lanes); holds(m <= 2 * lanes);") -> Tile:
+def tile(body: str) -> Tile:
     """Of a tile of two vectors by four columns."""
     source = f"""
 static void t_tile_2x4_tail(size_t m, size_t k, const float *a, size_t lda, const float *b, size_t rsb, size_t csb,
     float alpha, float beta, float *c, size_t ldc)
 {{
-    /*@ holds(k >= 1); holds(lda >= 1); holds(ldc >= 1); {more}
+    /*@ holds(k >= 1); holds(lda >= 1); holds(ldc >= 1); holds(m > lanes); holds(m <= 2 * lanes);
         reads(a, k, lda, m, 1); reads(b, k, rsb, 4, csb); writes(c, 4, ldc, m, 1); */
     const size_t lanes = lanes();
     {MARK}
@@ -39,8 +39,9 @@ static void t_tile_2x4_tail(size_t m, size_t k, const float *a, size_t lda, cons
     return found
 
 
-def calls(body: str, more: str = "holds(m > lanes); holds(m <= 2 * lanes);") -> list[Arguments]:
-    return [*tile(body, more).paths(LANES).values()]
+def calls(body: str) -> list[Call]:
+    """The first call of each path."""
+    return [first for first, *_ in tile(body).paths(LANES).values()]
 
 
 # The text, how many paths it has, and a call that must be among theirs.
@@ -80,9 +81,9 @@ TEXTS: dict[str, tuple[str, int, dict[str, int]]] = {
 @pytest.mark.parametrize("what", TEXTS)
 def test_each_path_is_found_by_a_call(what: str) -> None:
     body, count, among = TEXTS[what]
-    found = [dict(call) for call in calls(body)]
+    found = tile(body).paths(LANES)
     assert len(found) == count, found
-    assert any(among.items() <= call.items() for call in found), found
+    assert any(among.items() <= call.items() for of in found.values() for call in of), found
 
 
 @pytest.mark.parametrize("what", TEXTS)
@@ -91,8 +92,8 @@ def test_no_call_takes_a_path_that_is_not_found(what: str) -> None:
     one = tile(TEXTS[what][0])
     search = paths._Search(one, LANES)
     found = one.paths(LANES)
-    every = itertools.product(*(search.values[name] for name in one.arguments))
-    assert {search.run(dict(zip(one.arguments, values, strict=True))) for values in every} - {None} == found.keys()
+    every = (dict(zip(one.arguments, values, strict=True)) for values in itertools.product(*search.values.values()))
+    assert {search.run(call) for point in every if (call := search.call(point)) is not None} == found.keys()
 
 
 def test_a_loop_whose_turns_are_alike_counts_as_one_that_is_run() -> None:
@@ -130,7 +131,7 @@ def test_what_cannot_be_run_is_refused_in_no_time(body: str, complaint: str | No
 
 
 def test_a_size_without_a_bound_is_tried_beyond_many_vectors() -> None:
-    assert {"k": 17 * LANES}.items() <= dict(calls("if (k >= 17 * lanes) c[0] = 0;")[-1]).items()
+    assert calls("if (k >= 17 * lanes) c[0] = 0;") == [{"k": 1}, {"k": 17 * LANES}]
 
 
 def variant_of(name: str, platform_name: str, dtype: str = "f32", **more: int) -> Variant:
