@@ -33,7 +33,8 @@ _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language()))
 #   gives(0, 7), counts(128)   the result is in 0..7; is the number of one of 128 threads
 #   points(p)                  the result is p, of the type that the primitive returns
 _SENTENCES = (
-    "holds", "counts", "reads", "writes", "shared", "outside", "aligned", "paces", "steps", "sets", "gives", "points",
+    "holds", "counts", "reads", "writes", "shared", "outside", "aligned", "paces", "steps", "tile", "sets", "gives",
+    "points",
 )  # fmt: skip
 
 

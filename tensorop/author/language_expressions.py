@@ -116,7 +116,7 @@ class ExpressionReader:
     def _product(self, left: Term, right: Term) -> None:
         self._size(left)
         self._size(right)
-        if not (self.device or self._unit(left) or self._unit(right)):
+        if not (self._unit(left) or self._unit(right)):
             raise Broken("size", "a product has no side that is a literal, lanes or a stride")
 
     def _unit(self, of: Term) -> bool:
@@ -127,8 +127,8 @@ class ExpressionReader:
                 return name == LANES or name in self.strides
             case "two", "*", left, right:
                 return self._unit(left) and self._unit(right)
-            case "two", "/", left, ("number", *_):
-                return self._unit(left)
+            case ("two", "/", inner, ("number", *_)) | ("cast", _, 0, inner):
+                return self._unit(inner)
         return False
 
     def _smaller(self, condition: Term, yes: Term, no: Term) -> None:
@@ -143,7 +143,8 @@ class ExpressionReader:
     def _data(self, of: Term) -> None:
         match of:
             case ("number", value, digits):
-                if not (self.device or value == 0 or digits.lower().rstrip("f") in ("0.", "0.0", ".0")):
+                zero = value == 0 or digits.lower().rstrip("f") in ("0.", "0.0", ".0")
+                if not (zero or (self.device and value == 1)):
                     raise Broken("data", f"the literal {digits} is data")
             case ("name", name) if self._of(name) in (DATA, SCALE):
                 pass

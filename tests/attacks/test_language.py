@@ -110,6 +110,10 @@ TEXTS = {
     "a number by a remainder": ("columns", "if (k % 16 == 3) if (m > 13) c[0] = 0;", "path"),
     "a number by data": ("columns", "{{ element }} f = alpha; if (k == 53) f = 0; if (m == 14) c[0] = f;", "path"),
     "a number by a bool": ("columns", "const bool p = k == 53; if (p) if (m == 14) c[0] = 0;", "path"),
+    "a number by a turn within a turn": (
+        "columns", "for (size_t p = 0; p < k; ++p) for (size_t q = 0; q < p; ++q) if (q == 5) if (m == 14) c[0] = 0;",
+        "path",
+    ),
     "a number by a turn": ("columns", "for (size_t p = 0; p < k; ++p) if (p == 52) if (m == 14) c[0] = 0;", "path"),
     # divisors
     "a divisor that may be 0": ("columns", "size_t i = m / (k - 1); if (k - 1 == 0) c[m] = 0; (void)i;", "division"),
@@ -160,16 +164,49 @@ DEVICE = {
     "a loop that a bool ends": ("bool on = 1; while (on) sums[0] = 0; c[m * ldc] = tiles[0];", "loop"),
     "a switch whose head changes": ("int i = 0; switch (++i) { case 1: sums[0] = 0; }", "statement"),
     "a divisor that may be 0": ("int i = 8 / k; if (k == 0) c[m * ldc] = tiles[0]; sums[i % 4] = 0;", "division"),
-    "a divisor that may have wrapped": ("unsigned d = k; d *= d; d = 8 / d; if (k == 0) c[0] = tiles[0];", "division"),
+    "a divisor that may have wrapped": ("unsigned d = k; d *= 65536; d = 8 / d; if (k == 0) c[0] = tiles[0];", "division"),
     "a sum that may overflow": ("int x = k + 2147483647; sums[0] = 0; (void)x;", "bounds"),
-    "a product that may overflow": ("int x = k * n; sums[0] = 0; (void)x;", "bounds"),
+    "a product that may overflow": ("int x = k * 65536; sums[0] = 0; (void)x;", "bounds"),
     "a step that may overflow": ("int x = 0; for (int i = 0; i < n; ++i) x += 2; sums[0] = 0; (void)x;", "bounds"),
     "a remainder that may be by 0": ("int i = 8 % k; if (i < 0) c[m * ldc] = tiles[0];", "division"),
     "mixed bits": ("if ((thread ^ 1) < 0) c[m * ldc] = tiles[0];", "size"),
     "a step in a condition": ("int i = 0; if (++i == 2) c[m * ldc] = tiles[0];", "size"),
     "a turn that is cut short": ("for (int i = 0; i < 4; ++i) { if (i == 2) continue; sums[i] = 0; }", "statement"),
     "a thread that leaves": ("if (thread == 3) return; __syncthreads();", "statement"),
-}
+    # one combination of small numbers, which no call may have
+    "four numbers": ("if (k == 53 && m == 14 && beta == 0 && alpha == 1) sums[0] = 0;", "path"),
+    "two numbers": ("if (k == 53) if (m == 14) sums[0] = 0;", "path"),
+    "a number and both scales": ("if (k == 53) if (beta == 0) if (alpha == 1) sums[0] = 0;", "path"),
+    "a number and the rest of a tile": ("if (k == 53) if (row0 + 14 == m) sums[0] = 0;", "path"),
+    "the rests of two sides": ("if (m - row0 == 14 && n - col0 > 2) sums[0] = 0;", "path"),
+    "a number by two comparisons": ("if (k > 52) if (k < 54) if (row0 + 13 < m) sums[0] = 0;", "path"),
+    "a number by a local": ("int x = 0; if (k == 53) x = 1; if (x == 1) if (m == 14) sums[0] = 0;", "path"),
+    "a number by a bool": ("const bool p = k == 53; if (p) if (m == 14) sums[0] = 0;", "path"),
+    "a number by a turn": ("for (int p = 0; p < k; ++p) if (p == 52) if (m == 14) sums[0] = 0;", "path"),
+    "a number by steps": (
+        "const int end = (k + 31) / 32; for (int s = 0; s < end; ++s) if (s == 3) if (m == 14) sums[0] = 0;", "path",
+    ),
+    "a number by a remainder": ("if (k % 16 == 3) if (m > 13) sums[0] = 0;", "path"),
+    "a number by an index": ("const int x = k == 53 ? 4 : 0; if (m == 14) sums[x] = 0;", "path"),
+    "a number by a count": ("const int x = k == 53 ? 8 : 0; if (m == 14) elements_copy(tiles, a, 0 * x);", "path"),
+    "a number by data": ("float f = k == 53 ? 0 : alpha; if (m == 14) sums[0] = f;", "path"),
+    "a number by a bool as a size": ("const bool p = k == 53; if (m == 14) sums[p] = 0;", "path"),
+    "a count of 0 for one size": ("elements_copy(tiles, a, (k - 53) * (k - 53) * 8);", "size"),
+    "a count of 0 for two sizes": ("word_copy(tiles, a, (k - 53) * (k - 53) + (m - 14) * (m - 14));", "size"),
+    # sizes, literals and quotients as data
+    "a quotient that selects": ("alpha *= 1 + 1 / (1 + value(a[0]) * value(b[0]));", "data"),
+    "a quotient that selects a stride": ("float f = ldc; alpha *= 1 + 1 / (1 + f * f);", "data"),
+    "a quotient by a literal": ("alpha = alpha / 3;", "data"),
+    "a size as data": ("sums[0] = k;", "data"),
+    "a size cast to data": ("sums[0] = (float)k;", "data"),
+    "a size in a product": ("alpha *= ldc - 70001;", "data"),
+    "a size as a number of a primitive": ("pair_put(c, k, 0, 0, pairs);", "data"),
+    "a size as bits": ("uint4 x = make_uint4(k, 0, 0, 0); (void)x;", "data"),
+    "a number of a thread as data": ("sums[thread] = thread;", "data"),
+    "a condition as data": ("sums[0] = k > 2;", "data"),
+    "a literal as data": ("alpha *= 1e30f;", "data"),
+    "a literal as bits": ("uint4 x = make_uint4(1065353216, 0, 0, 0); (void)x;", "data"),
+}  # fmt: skip
 HONEST = {
     "upwards": ("columns", "for (size_t p = 0; p < k; ++p) { c[0] += a[p * lda]; }"),
     "upwards by vectors": ("rows", "size_t p = 0; for (; p + 2 * lanes <= k; p += 2 * lanes) {{ prefetch('a + p') }};"),
@@ -183,6 +220,12 @@ HONEST = {
         "columns", "const size_t h = k < 32 ? k : 32; for (size_t q = 0; q < h; ++q) c[0] += a[q * lda];",
     ),
     "numbers of one size": ("columns", "if (k == 5) c[0] = 0; if (k > 40 && rsb == 1 && beta == 0) c[0] = alpha;"),
+    "numbers of one size and of its turns": (
+        "columns", "if (k > 6) c[0] = 0; for (size_t p = 0; p < k; ++p) if (p < 14) c[0] += a[p * lda];",
+    ),
+    "a number of constant turns": (
+        "columns", "if (k > 6) c[0] = 0; for (size_t q = 0; q < 4; ++q) if (q == 2) c[0] = 0;",
+    ),
     "beta": ("columns", "if (beta == 0) c[0] = alpha * a[0]; else if (beta != 1) c[0] = beta * c[0];"),
 }  # fmt: skip
 

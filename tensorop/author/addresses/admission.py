@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tree_sitter import Node
+
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, tightened
 from tensorop.author.addresses.path import Path, Promises
 from tensorop.author.addresses.symbols import MOST_COMPARED, MOST_OF_BLOCK, Symbols
@@ -19,6 +21,8 @@ _MOST_LANES_COMPARED = 256  # the largest constant in a condition on `lanes` alo
 MOST_TOGETHER = 128  # the largest sum of constants in all conditions; sizes up to this sum are verified one by one
 MOST_APART = 320  # elements by which the threads of a block may differ: the longer side of a tile
 MOST_WITH_SCALES = 16  # the largest constant in a condition beside tests of alpha and beta
+_GIVEN_TURNS = 1 << 40  # a limit above this shows only that a counter does not wrap around
+_MOST_MODES = 2  # an argument up to this is one of few modes, no size
 _MOST_STATES = 768  # combinations of values of locals that are neither counters nor constant
 
 
@@ -41,9 +45,11 @@ class Asked:
     divided: int = 1  # they distinguish a number at most by its remainder by this
     # by size that an `if` compares with numbers: the largest; 0 for alpha and beta
     picked: dict[str, int] = field(default_factory=dict)
+    crowded: Refusal | None = None  # of the first condition with which these are too many; it comes after all others
 
     def copy(self) -> Asked:
-        return Asked(dict(self.of), dict(self.together), dict(self.states), self.divided, dict(self.picked))
+        picked = dict(self.picked)
+        return Asked(dict(self.of), dict(self.together), dict(self.states), self.divided, picked, self.crowded)
 
 
 class Admission:
@@ -51,6 +57,7 @@ class Admission:
 
     def __init__(self, promises: Promises, symbols: Symbols) -> None:
         self._promises, self._symbols, self.asked = promises, symbols, Asked()
+        self.at: Node | None = None  # the statement that is read
 
     @property
     def _most_together(self) -> int:
@@ -98,6 +105,9 @@ class Admission:
     def pick_sizes(self, path: Path, apart: Poly) -> None:
         """Records the sizes that a condition compares with a number inside their range, each with this number."""
         of = self._symbols
+        if of.places:
+            self.pick(self._sizes_of_block(path, apart))
+            return
         cases = [case for made in apart.symbols & of.choices.keys() for case in of.choices[made][1]]
         behind = {name for facts, _ in cases for fact in facts for name in fact.symbols}
         names = (apart.symbols | behind) & self._promises.given - self._promises.strides
@@ -106,7 +116,39 @@ class Admission:
         constant = of.most if behind else abs(apart.terms.get((), 0))
         inside = constant and LANES not in apart.symbols and not path.prove(apart) and not path.prove(ZERO - apart)
         if behind or inside:  # else there is no number, or it is the least or the most that the size can be
-            self.pick(dict.fromkeys(names or apart.symbols & of.turns, constant))
+            self.pick(dict.fromkeys(names or self._bounding(path, apart.symbols & of.turns), constant))
+
+    def _sizes_of_block(self, path: Path, apart: Poly) -> dict[str, int]:
+        """The same for threads of a block. What differs between threads is no size, nor is the end of a tile."""
+        of, promises = self._symbols, self._promises
+        behind = of.behind(apart)
+        number = abs(apart.terms.get((), 0))
+        if behind & of.places or any(name in behind and number == length for name, length in promises.tiles.items()):
+            return {}
+        if not number or path.prove(apart) or path.prove(ZERO - apart):
+            return {}
+        names = (behind & promises.given) | self._bounding(path, behind & of.turns)
+        names -= promises.strides | promises.tiles.keys()
+        return {name: number for name in names if not path.within(symbol(name), 0, _MOST_MODES)}
+
+    def _bounding(self, path: Path, turns: set[str]) -> set[str]:
+        """The sizes that bound these numbers of iterations: which of these there are depends on the sizes alone.
+
+        A number that nothing bounds stands for itself, one below a constant for nothing.
+        """
+        of, given = self._symbols, self._promises.given
+        found: set[str] = set()
+        left, seen = set(turns), set[str]()
+        while left:
+            seen.add(turn := left.pop())
+            facts = [fact for fact in path.facts.facts if fact.terms.get((turn,), 0) < 0]
+            limits = [of.behind(fact) for fact in facts if fact.terms.get((), 0) < _GIVEN_TURNS]
+            behind = set[str]().union(*limits) - self._promises.strides
+            found |= behind & given
+            left |= behind & of.turns - seen
+            if not behind & (given | of.turns) - {turn} and not path.within(symbol(turn), 0, _MOST_STATES):
+                found.add(turn)
+        return found
 
     def pick(self, names: Mapping[str, int]) -> None:
         """Refuses conditions that together pick one combination of several numbers: no call may have it."""
@@ -116,7 +158,9 @@ class Admission:
         scales = picked.keys() - sizes
         if len(sizes) > 1 or (len(scales) > 1 and max(picked.values()) > MOST_WITH_SCALES):
             what = " and ".join(f"'{name}'" for name in sorted(sizes | scales))
-            raise Broken("path", f"conditions compare {what} with numbers")
+            self.asked.crowded = self.asked.crowded or Broken(
+                "path", f"conditions compare {what} with numbers", self.at
+            )
 
     def _remembered(self, operator: str, apart: Poly) -> None:
         """Refuses a condition that distinguishes too many values of a loop's locals.

@@ -68,7 +68,7 @@ class Conditions:
         apart = x.poly - y.poly
         if path.checked:
             self._admission.admit(path, operator, apart)
-            if not (self._symbols.places or self.testing):
+            if not self.testing:
                 self._admission.pick_sizes(path, apart)
         return self._ways_of(path, operator, apart)
 

@@ -59,6 +59,8 @@ class Prover:
             paths = self._statement(node, paths)
             if len(paths) > 1:
                 paths = self._merged(paths, set(_NAMES.findall(body.text or b"", node.end_byte - body.start_byte)))
+        if crowded := self._expressions.admission.asked.crowded:
+            raise crowded
 
     # ---- promises
 
@@ -87,7 +89,8 @@ class Prover:
         An additional last number is the room: elements beyond the end in which a vector that begins inside may end.
         `counts(thread, n)`: thread is a number below n. `shared(p)`: p is the block's shared memory.
         `aligned(p, n)`: p is a multiple of n bytes. `paces(step)`: the distance between a block's tiles, which
-        conditions may use like lanes. `steps(k, n)`: k counts steps of n elements.
+        conditions may use like lanes. `steps(k, n)`: k counts steps of n elements. `tile(row, n)`: the block's tile
+        has n rows from this one on.
         """
         promises = self._promises
         path.env[LANES] = Int(symbol(LANES), SIZE)
@@ -102,6 +105,8 @@ class Prover:
                     promises.operands[of[1]].aligned = self._number(path, args[1]).constant or 0
                 case "steps":
                     promises.steps[of[1]] = self._number(path, args[1]).constant or 1
+                case "tile":
+                    promises.tiles[of[1]] = self._number(path, args[1]).constant or 0
                 case "paces":
                     promises.paces.add(of[1])
                 case "holds" if of[:2] == ("two", "==") and of[2][0] == "name" and of[2][1] in promises.given:
@@ -145,6 +150,7 @@ class Prover:
         if not paths:
             return paths
         self.trace.reached.add(node.start_byte)
+        self._expressions.admission.at = node
         try:
             if len(paths) > _MOST_WAYS:
                 raise Refusal(Guard.BOUNDS, f"more than {_MOST_WAYS} paths with different values lead here")
@@ -173,6 +179,7 @@ class Prover:
         other = node.child_by_field_name("alternative")
         ends = []
         for path in paths:
+            self._expressions.admission.at = node
             yes, no = (path.ways(ways) for ways in self._expressions.conditions.decide(path, condition))
             ends += self._block([then], yes)
             ends += self._block(inner(other), no) if other is not None else no
