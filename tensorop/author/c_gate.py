@@ -11,7 +11,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import tree_sitter
@@ -93,10 +94,10 @@ def marks(text: str) -> tuple[str, str]:
     return f"/*{digest} begins*/", f"/*{digest} ends*/"
 
 
-def marked(text: str) -> str:
-    """A template's text between its marks, for rendering."""
+def marked(text: str, instead: str | None = None) -> str:
+    """A template's text between its marks, for rendering; or another text between them."""
     begin, end = marks(text)
-    return f"{begin}\n{text}{end}"
+    return f"{begin}\n{text if instead is None else instead}{end}"
 
 
 def unmarked(source: str, text: str) -> str:
@@ -105,14 +106,37 @@ def unmarked(source: str, text: str) -> str:
     return _CONTRACT.sub("", source).replace(f"{begin}\n", "").replace(begin, "").replace(end, "")
 
 
-def read(source: str, text: str, primitives: Primitives, callables: Callables) -> list[tuple[int, int]] | Outcome:
+@dataclass(frozen=True)
+class _Places:
+    """What messages say of places in a template's C."""
+
+    source: str
+    text: str  # the template's
+    line_at: Callable[[int], int]
+
+    def at(self, place: int) -> str:
+        """The template's line, with its number; the line of C if the template's is unknown."""
+        if line := self.line_at(place):
+            return f"line {line}: {_line(self.text, sum(len(one) + 1 for one in self.text.split(chr(10))[: line - 1]))}"
+        return _line(self.source, place)
+
+
+def read(
+    source: str,
+    text: str,
+    primitives: Primitives,
+    callables: Callables,
+    line_at: Callable[[int], int] = lambda _: 0,
+) -> list[tuple[int, int]] | Outcome:
     """The places of statements that were not checked, since nothing executes them (`trapped`); or the refusal.
 
     source: a kernel rendered with `marked(text)` as its template; primitives are calls by name (`callables`).
+    line_at: the line of `text` from which a place of the source comes, 0 if it is unknown; asked for a refusal only
     """
     unchecked: list[tuple[int, int]] = []
+    places = _Places(source, text, line_at)
     try:
-        found = next(_complaints(source, marks(text), _Rules.of(primitives, callables), unchecked), None)
+        found = next(_complaints(places, _Rules.of(primitives, callables), unchecked), None)
     except RecursionError:
         found = Guard.SYNTAX, "it is nested too deeply"
     return unchecked if found is None else refused(*found)
@@ -129,12 +153,11 @@ _Complaint = tuple[Guard, str]
 _Read = set[tuple[bytes, frozenset[tuple[str, int]]]]  # checked calls and casts, each with the pointer levels of names
 
 
-def _complaints(
-    source: str, between: tuple[str, str], rules: _Rules, unchecked: list[tuple[int, int]]
-) -> Iterator[_Complaint]:
+def _complaints(places: _Places, rules: _Rules, unchecked: list[tuple[int, int]]) -> Iterator[_Complaint]:
+    source = places.source
     if strange := _STRANGE.search(source):
-        yield Guard.CHARACTERS, f"its C has the character {strange[0]!r}: {_line(source, strange.start())}"
-    begin, end = between
+        yield Guard.CHARACTERS, f"its C has the character {strange[0]!r}: {places.at(strange.start())}"
+    begin, end = marks(places.text)
     at = 0
     regions = []
     while (start := source.find(begin, at)) >= 0:
@@ -143,30 +166,31 @@ def _complaints(
             yield Guard.SYNTAX, "its text does not end where it began"
             return
         regions.append((start, start + len(begin), at, at + len(end)))
-        yield from _text(source[start + len(begin) : at])
+        yield from _text(places, start + len(begin), at)
     if not regions:
         yield Guard.SYNTAX, "its text does not appear in the source"
     tree = tree_sitter.Parser(_LANGUAGE).parse(source.encode("ascii", "replace"))
     if tree.root_node.has_error:
-        yield Guard.SYNTAX, f"it is no C: {_line(source, _first_error(tree.root_node))}"
+        yield Guard.SYNTAX, f"it is no C: {places.at(_first_error(tree.root_node))}"
     read: _Read = set()
-    found = [_Region(source, tree.root_node, place, rules, read) for place in regions]
+    found = [_Region(places, tree.root_node, place, rules, read) for place in regions]
     for region in found:
         yield from region.complaints()
     for region in found:  # only if the checks above found nothing
         yield from region.addresses(unchecked)
 
 
-def _text(region: str) -> Iterator[_Complaint]:
+def _text(places: _Places, first: int, last: int) -> Iterator[_Complaint]:
+    region = places.source[first:last]
     if len(region) > MAX_REGION:
         yield Guard.SYNTAX, f"it renders to {len(region)} characters; at most {MAX_REGION} are read"
     without_comments = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), region)  # offsets stay
     if mark := _MARKS.search(without_comments):
-        yield Guard.CHARACTERS, f"its C has {mark[0]!r}: {_line(region, mark.start())}"
+        yield Guard.CHARACTERS, f"its C has {mark[0]!r}: {places.at(first + mark.start())}"
     if (contract := region.find("/*@")) >= 0:
-        yield Guard.CHARACTERS, f"its C has '/*@', which begins an operator's contract: {_line(region, contract)}"
+        yield Guard.CHARACTERS, f"its C has '/*@', which begins an operator's contract: {places.at(first + contract)}"
     if backslash := re.search(r"\\|\?\?", region):  # may join lines, also in a comment
-        yield Guard.CHARACTERS, f"its C has {backslash[0]!r}: {_line(region, backslash.start())}"
+        yield Guard.CHARACTERS, f"its C has {backslash[0]!r}: {places.at(first + backslash.start())}"
 
 
 class _Rules:
@@ -214,8 +238,10 @@ _MOST_RULES = 32
 class _Region:
     """One occurrence of a template's text, with the comments that mark it. read: calls and casts that passed before."""
 
-    def __init__(self, source: str, root: Node, place: tuple[int, int, int, int], rules: _Rules, read: _Read) -> None:
-        self.source, self.rules, self.read = source, rules, read
+    def __init__(
+        self, places: _Places, root: Node, place: tuple[int, int, int, int], rules: _Rules, read: _Read
+    ) -> None:
+        self.places, self.source, self.rules, self.read = places, places.source, rules, read
         _, self.first, self.last, _ = place
         opening, closing = (_comment(root, *ends) for ends in (place[:2], place[2:]))
         same = opening is not None and closing is not None and opening.parent == closing.parent
@@ -373,7 +399,7 @@ class _Region:
         return 0, 0
 
     def _at(self, node: Node) -> str:
-        return _line(self.source, node.start_byte)
+        return self.places.at(node.start_byte)
 
 
 def _comment(root: Node, first: int, last: int) -> Node | None:

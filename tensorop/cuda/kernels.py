@@ -17,7 +17,7 @@ from tensorop.model.platform import Platform
 from tensorop.model.point import Value
 from tensorop.model.primitive import Collective, PrimitiveSet
 from tensorop.model.trial import Kind, Outcome
-from tensorop.render import apart, render
+from tensorop.render import apart, lines, render
 
 KERNEL = "device/kernel.cu"
 AROUND = {  # by kind of operands: the templates of the function around a kernel, and of its caller
@@ -189,9 +189,14 @@ def block(
     if refused := gate.check_template(replace(template, needs=()), primitives, _OURS | {*operator.on_device.layouts}):
         return refused
     rendering = render.kernel_texts if template.author == offline.AUTHOR else apart.texts
-    (source,) = rendering(folders(operator), c_gate.marked(template.text), around, [context], {})
+
+    def rendered(text: str) -> str:
+        return rendering(folders(operator), c_gate.marked(template.text, text), around, [context], {})[0]
+
+    source = rendered(template.text)
     plain = _UNROLL.sub(lambda found: " " * len(found[0]), source)  # places stay
-    unchecked = c_gate.read(plain, template.text, primitives, callables)
+    of_line = lines.line_at(source, template.text, rendered)
+    unchecked = c_gate.read(plain, template.text, primitives, callables, of_line)
     if isinstance(unchecked, Outcome):
         return unchecked
     source = c_gate.trapped(source, unchecked, "__trap();")

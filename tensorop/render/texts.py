@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tensorop.author import c_gate, gate, offline, path_reader
 from tensorop.author.grammar import Broken
@@ -21,7 +21,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.primitive import Primitives
 from tensorop.model.trial import Outcome
-from tensorop.render import apart, instantiate, render
+from tensorop.render import apart, instantiate, lines, render
 from tensorop.store.journal import START_OVER
 
 
@@ -135,7 +135,14 @@ def _checked(
     for source, (context, primitives) in zip(rendered, contexts, strict=True):
         settings = {name: int(str(context[name])) for name in platform.settings if name in context}
         lanes = {vlen: platform.lanes(variant.kernel.dtype, settings, vlen) for vlen in platform.verify_vlens}
-        read = _expanded(source, template, primitives, lanes) if source.strip() else ("", KernelPaths({}, lanes))
+
+        def again(text: str, context: dict[str, object] = context) -> str:
+            instead = c_gate.marked(template.text, text)
+            return rendering(operator.templates, instead, instantiate.KERNEL, [context], arities)[0]
+
+        of_line = lines.line_at(source, template.text, again)
+        empty = "", KernelPaths({}, lanes)
+        read = _expanded(source, template, primitives, lanes, of_line) if source.strip() else empty
         if isinstance(read, Outcome):
             return read
         texts.append(read)
@@ -145,13 +152,17 @@ def _checked(
 
 
 def _expanded(
-    source: str, template: KernelTemplate, primitives: Primitives, lanes: Mapping[int, int]
+    source: str,
+    template: KernelTemplate,
+    primitives: Primitives,
+    lanes: Mapping[int, int],
+    line_at: Callable[[int], int],
 ) -> tuple[str, KernelPaths] | Outcome:
     """The source with the primitives' C, and its paths. lanes: elements of a vector, by VLEN (bits)."""
     callables = instantiate.callables(primitives)
     if template.author == TRUSTED:
         return render.expand(c_gate.unmarked(source, template.text), callables), KernelPaths({}, lanes)
-    unchecked = c_gate.read(source, template.text, primitives, callables)
+    unchecked = c_gate.read(source, template.text, primitives, callables, line_at)
     if isinstance(unchecked, Outcome):
         return unchecked
     try:

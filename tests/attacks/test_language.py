@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tensorop.author.gate import Guard
 from tensorop.author.grammar import language
 from tensorop.model.kernel import KernelText
 from tensorop.model.trial import Kind, Outcome
@@ -286,3 +287,50 @@ def test_the_honest_forms_pass(what: str) -> None:
     for platform in ("avx2", "rvv", "neon"):
         text = in_a_tile(*HONEST[what], platform)
         assert isinstance(text, KernelText), text.message
+
+
+# What breaks, by the guard that shows where: one line of a template
+LINES = {
+    Guard.CHARACTERS: "c[0] = '0';",
+    Guard.SYNTAX: "c[0] = (0;",
+    Guard.GRAMMAR: "do --k; while (k);",
+    Guard.CALLS: "abort();",
+    Guard.TYPES: "FILE z{{ i }};",
+    Guard.NAMES: "c[errno] = 0;",
+    Guard.STORAGE: "{{ element }} z{{ i }}[k];",
+    Guard.POINTERS: "if (a + 1 == a) c[0] = 0;",
+    Guard.BOUNDS: "c[m + {{ i }}] = 0;",
+    Guard.CONDITIONS: "if (k > 5000) c[0] = 0;",
+    Guard.DATA: "c[0] = alpha * 2;",
+    Guard.LOCALS: "{{ element }} z{{ i }}; c[0] = z{{ i }};",
+}
+AROUND_A_LINE = {  # and the number of its line
+    "alone": ("{% set i = 0 %}\n\nLINE", 3),
+    "in a loop": ("(void)k;\n{% for i in range(2) %}\n    (void)m;\n    LINE\n{% endfor %}\n(void)k;", 4),
+    "in a macro": ("{% macro f(i) -%}\n\n    LINE\n{%- endmacro %}\n(void)k;\n{{ f(0) }} (void)m;", 3),
+    "in a text": ("{% set i = 0 %}\n{% set z %}\nLINE\n{% endset %}\n\n{{ z | trim }}", 3),
+    "in a text that is computed with": (
+        "{% set i = 0 %}\n{% set z %}\nLINE\n{% endset %}\n{% if z | first in 'acdfiF' %}\n{{ z }}\n{% endif %}", 6,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize("around", AROUND_A_LINE)
+@pytest.mark.parametrize("guard", LINES, ids=lambda guard: guard.value)
+def test_a_refusal_names_the_line_of_the_template(guard: Guard, around: str) -> None:
+    text, number = AROUND_A_LINE[around]
+    text = text.replace("LINE", LINES[guard])
+    outcome = in_a_tile("columns", text)
+    assert isinstance(outcome, Outcome), outcome.kernel
+    assert outcome.message.startswith(f"{guard.value}: "), outcome.message
+    assert outcome.message.endswith(f": line {number}: {text.splitlines()[number - 1].strip()}"), outcome.message
+
+
+def test_a_refusal_names_the_line_of_a_family() -> None:
+    body = (
+        "{% for i in range(2) %}\n#pragma unroll\nfor (int e = 0; e < 4; ++e)\n    sums[e + 4096] = 0;\n{% endfor %}\n"
+    )
+    outcome = on_device(body)
+    assert isinstance(outcome, Outcome)
+    assert outcome.message.endswith(": line 4: sums[e + 4096] = 0;"), outcome.message
