@@ -168,17 +168,19 @@ class Contract(Signature, ABC):
         for name in self.operands:
             if not self.reads(problem, name):
                 elements[name] = self._unread(problem, name, start, rng)
+        matrices = self.matrices(problem)
         if start == "result":
-            elements |= self._nearly_done(problem, elements, rng)
+            elements |= self._nearly_done(problem, elements, matrices, rng)
         stored = {}
         for name in self.operands:
-            storage = self.storage(problem, name, elements[name], rng)
+            storage = self.storage(name, problem.dtype, elements[name], matrices.get(name), rng)
             stored[name] = self.behind(problem, name, storage, rng)
-        made = self.made(problem, stored, placement)
-        if not workspace:
-            return made
-        scratch = NUMBERS[compute or problem.dtype].poison(workspace, rng)
-        return replace(made, buffers=(*made.buffers, Buffer("workspace", Access.SCRATCH, scratch)))
+        made = self.made(problem, stored, matrices)
+        scratch: tuple[Buffer, ...] = ()
+        if workspace:
+            poison = NUMBERS[compute or problem.dtype].poison(workspace, rng)
+            scratch = (Buffer("workspace", Access.SCRATCH, poison),)
+        return replace(made, buffers=(*made.buffers, *scratch), placement=placement)
 
     def inputs(self, problem: Problem, rng: np.random.Generator, distribution: str) -> dict[str, Array]:
         """Operand -> its elements in the order of its shape, for those that may be read.
@@ -214,15 +216,19 @@ class Contract(Signature, ABC):
         return number.encoded(rng.integers(-4, 5, size) if start == "numbers" else np.zeros(size))
 
     def _nearly_done(
-        self, problem: Problem, elements: Mapping[str, Array], rng: np.random.Generator
+        self,
+        problem: Problem,
+        elements: Mapping[str, Array],
+        matrices: Mapping[str, Matrix],
+        rng: np.random.Generator,
     ) -> dict[str, Array]:
         """Outputs that are not read, with the right values but for one element."""
         found: dict[str, Array] = {}
         outputs = [n for n, one in self.operands.items() if one.access in WRITTEN and not self.reads(problem, n)]
         if not any(elements[name].size for name in outputs):
             return found
-        stored = {name: self.storage(problem, name, elements[name], rng) for name in self.operands}
-        expected = self.expected(problem, self.made(problem, stored, Placement.END))
+        stored = {n: self.storage(n, problem.dtype, elements[n], matrices.get(n), rng) for n in self.operands}
+        expected = self.expected(problem, self.made(problem, stored, matrices))
         for name in outputs:
             values = expected[name][0].astype(np.float64)
             if values.size:

@@ -96,8 +96,10 @@ def parse(text: str, kinds: Mapping[str, type], reals: bool = False) -> Expressi
 
 def evaluate(text: str, values: Mapping[str, Value]) -> int:
     """The value of an expression for these names. Raises SpecError as `parse`, and for a division by zero."""
+    if isinstance(own := values.get(text), int):  # most sides of operands are a name
+        return int(own)
     try:
-        return int(_parsed(text, tuple((name, type(value)) for name, value in values.items())).value(values))
+        return int(_parsed(text, tuple(values), tuple(map(type, values.values()))).value(values))
     except ZeroDivisionError:
         raise SpecError(f"'{text}' divides by zero") from None
 
@@ -115,8 +117,8 @@ def real(text: str, values: Mapping[str, int]) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str, kinds: tuple[tuple[str, type], ...]) -> Expression:
-    return parse(text, dict(kinds))
+def _parsed(text: str, names: tuple[str, ...], kinds: tuple[type, ...]) -> Expression:
+    return parse(text, dict(zip(names, kinds, strict=True)))
 
 
 _C_SIGNS: dict[type[ast.AST], str] = {

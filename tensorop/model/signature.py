@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tensorop.model.call import Access, Buffer, Call, Outputs, Placement
+from tensorop.model.call import Access, Buffer, Call, Outputs
 from tensorop.model.expression import evaluate, real
 from tensorop.model.matrix import Matrix
 from tensorop.model.number import NUMBERS, Number
@@ -129,13 +129,23 @@ class Signature:
 
         A problem's option `ldOPERAND_pad`, the name in lower case, is the number of elements between lines.
         """
+        for before, result in self._last:  # a call and its verdict ask several times
+            if before is problem:
+                return result
         found, known = {}, self.known(problem)
         for name in self.leading:
             *lines, length = self.operands[name].sides(known)
-            layout = "col" if evaluate(self.operands[name].leading, known) else "row"
+            columns = self.operands[name].leading
+            layout = "col" if columns != "0" and evaluate(columns, known) else "row"
             pad = int(problem.options.get(f"ld{name.lower()}_pad", 0))
             found[name] = Matrix.of(math.prod(lines), length, layout, pad=pad)
+        self._last[:] = [(problem, found)]
         return found
+
+    @cached_property
+    def _last(self) -> list[tuple[Problem, Mapping[str, Matrix]]]:
+        """The last result of `matrices`; empty before the first."""
+        return []
 
     def views(self, problem: Problem, given: Call) -> dict[str, Array]:
         """Operand -> its stored elements in its shape, without the gaps between lines."""
@@ -151,8 +161,8 @@ class Signature:
         found = self.views(problem, given)
         return {name: self.operands[name].number(problem.dtype).decoded(one) for name, one in found.items()}
 
-    def made(self, problem: Problem, stored: Mapping[str, Array], placement: Placement) -> Call:
-        matrices = self.matrices(problem)
+    def made(self, problem: Problem, stored: Mapping[str, Array], matrices: Mapping[str, Matrix]) -> Call:
+        """The call with these operands. matrices: as for the problem"""
         apart = {name: matrix.apart for name, matrix in matrices.items()}
         return Call(
             dims=tuple(problem.sizes.values()),
@@ -163,7 +173,6 @@ class Signature:
                 Buffer(name, one.access, stored[name], apart=apart.get(name, (0, 0)))
                 for name, one in self.operands.items()
             ),
-            placement=placement,
         )
 
     def scalar(self, problem: Problem, name: str) -> float:
@@ -181,12 +190,11 @@ class Signature:
         number = next(one for one in self.operands.values() if one.access in WRITTEN).number(problem.dtype)
         return float(number.decoded(number.encoded(np.array([value])))[0])
 
-    def storage(self, problem: Problem, name: str, elements: Array, rng: np.random.Generator) -> Array:
+    def storage(self, name: str, dtype: str, elements: Array, matrix: Matrix | None, rng: np.random.Generator) -> Array:
         """An operand's elements as they lie in memory, with poison in the gaps."""
-        matrix = self.matrices(problem).get(name)
         if matrix is None:
             return elements.reshape(-1)
-        return matrix.store(elements.reshape(matrix.shape), self.operands[name].number(problem.dtype), rng)
+        return matrix.store(elements.reshape(matrix.shape), self.operands[name].number(dtype), rng)
 
     def stored(self, problem: Problem, name: str, values: Array, storage: Array) -> Array:
         """The storage of an output with `values` (in the order of `expected`) in it; gaps are as in `storage`."""
