@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tensorop.model import drawing
 from tensorop.model.call import Call, Placement
-from tensorop.model.case import Case, cover
+from tensorop.model.case import Case, cover, distinct, edges
 from tensorop.model.contract import Contract
 from tensorop.model.point import Value
 from tensorop.model.problem import Problem
@@ -242,10 +242,9 @@ class Conv2d(Contract):
 
     def edge_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         """Every number of filters that may be left after whole tiles, with numbers of outputs in turn."""
-        rows = rng.permutation(np.arange(1, tile["mr"] + 1))
         cases = []
-        for number in range(tile["nr"]):
-            wide, k = int(rows[number % len(rows)]), tile["nr"] * (number % 2) + number + 1
+        for number, (wide, columns) in enumerate(edges(tile, rng)):
+            k = tile["nr"] * (number % 2) + columns
             sizes = {"n": 1, "c": 3, "h": 2, "w": wide, "k": k, "r": 1 + 2 * (number % 2), "s": 1, "p": number % 2}
             sizes |= {"l": 0, "q": 0}
             cases.append(self._case(dtype, sizes, LAYOUTS[number // 2 % 2], number))
@@ -255,9 +254,9 @@ class Conv2d(Contract):
         mr, nr = tile["mr"], tile["nr"]
         factors: dict[str, Sequence[Value]] = {
             "layout": LAYOUTS,
-            "wide": tuple(dict.fromkeys((1, 7, max(mr - 1, 1), mr + 2))),
+            "wide": distinct(1, 7, mr - 1, mr + 2),
             "high": (1, 2, 5),
-            "filters": tuple(dict.fromkeys((1, max(nr - 1, 1), nr, 2 * nr + 3))),
+            "filters": distinct(1, nr - 1, nr, 2 * nr + 3),
             "channels": (1, 3, 5),
             "taps": ("1x1", "3x3", "2x5", "3x1"),
             "u": (1, 2, 3),

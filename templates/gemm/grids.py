@@ -154,10 +154,6 @@ def _tile(tile: Mapping[str, int]) -> tuple[int, int, int]:
     return tile["mr"], tile["nr"], max(2, tile.get("ku", 4))
 
 
-def _distinct(*sizes: int) -> tuple[Value, ...]:
-    return tuple(dict.fromkeys(size for size in sizes if size > 0))
-
-
 def _layouts() -> dict[str, tuple[Value, ...]]:
     return {
         "layout": ("col", "row"),

@@ -18,7 +18,7 @@ import numpy as np
 
 from tensorop.model import drawing
 from tensorop.model.call import Call
-from tensorop.model.case import Case, cover
+from tensorop.model.case import Case, cover, distinct, edges
 from tensorop.model.contract import STARTS, Contract
 from tensorop.model.kernel_alone import KernelAlone, TileCall
 from tensorop.model.matrix import Array, Matrix
@@ -38,7 +38,6 @@ from .grids import (
     _anywhere,
     _beyond_blocks,
     _case,
-    _distinct,
     _drawn,
     _each_size,
     _empty,
@@ -181,9 +180,9 @@ class Gemm(Contract):
         """
         mr, nr, ku = _tile(tile)
         factors: dict[str, Sequence[Value]] = {
-            "m": _distinct(1, mr - 1, mr, mr + 2, 2 * mr + 3),
-            "n": _distinct(1, nr - 1, nr, nr + 2, 2 * nr + 3),
-            "k": _distinct(1, ku + 1, 2 * ku + 3, 17),
+            "m": distinct(1, mr - 1, mr, mr + 2, 2 * mr + 3),
+            "n": distinct(1, nr - 1, nr, nr + 2, 2 * nr + 3),
+            "k": distinct(1, ku + 1, 2 * ku + 3, 17),
             **_layouts(),
             "alpha": COEFFICIENTS[1:],  # alpha = 0 computes nothing, so it must not use up a pair
             "beta": COEFFICIENTS,
@@ -289,9 +288,9 @@ class Gemm(Contract):
         quick_grid; blocking: mc, kc, nc and variants (how many can be forced).
         """
         mr, nr, ku = _tile(tile)
-        ms = _distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
-        ns = _distinct(1, 2, 3, nr - 1, nr, nr + 1, nr + 2, nr + 3, 2 * nr - 1, 2 * nr + 1, 3 * nr + 2, 13, 31)
-        ks = _distinct(1, 2, 3, 4, 5, 7, 8, ku - 1, ku, ku + 1, 2 * ku + 1, 16, 17, 31, 64)
+        ms = distinct(1, 2, 3, mr - 1, mr, mr + 1, mr + 2, mr + 3, 2 * mr - 1, 2 * mr + 1, 3 * mr + 2, 13, 31)
+        ns = distinct(1, 2, 3, nr - 1, nr, nr + 1, nr + 2, nr + 3, 2 * nr - 1, 2 * nr + 1, 3 * nr + 2, 13, 31)
+        ks = distinct(1, 2, 3, 4, 5, 7, 8, ku - 1, ku, ku + 1, 2 * ku + 1, 16, 17, 31, 64)
         variants: tuple[Value, ...] = (-1, *range(blocking.get("variants", 0)))
 
         def pick(values: Sequence[Value]) -> Value:
@@ -343,10 +342,9 @@ class Gemm(Contract):
         """Every number of columns that may be left after whole tiles, once, with numbers of rows in turn. tile: as in
         quick_grid."""
         mr, nr, ku = _tile(tile)
-        rows = rng.permutation(np.arange(1, mr + 1))
         cases = []
-        for number in range(max(nr, 1)):
-            m, n = mr * (number % 2) + int(rows[number % len(rows)]), nr * (number // 2 % 2) + number + 1
+        for number, (rows, columns) in enumerate(edges(tile, rng)):
+            m, n = mr * (number % 2) + rows, nr * (number // 2 % 2) + columns
             values = _picked(rng)
             values |= {"layout": "col", "m": m, "n": n, "k": ku + 1, "alpha": "1", "beta": ("0", "1")[number % 2]}
             cases.append(_case(dtype, values, rng))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -27,6 +27,18 @@ class Case:
         output = "" if self.start == "poison" else f", output begins as {self.start}"
         guard = f"guard page at the {self.placement.value}"
         return f"{self.problem.label}, {self.distribution} inputs{output}, {guard}"
+
+
+def distinct(*sizes: int) -> tuple[Value, ...]:
+    """The sizes over 0, each once."""
+    return tuple(dict.fromkeys(size for size in sizes if size > 0))
+
+
+def edges(tile: Mapping[str, int], rng: np.random.Generator) -> Iterator[tuple[int, int]]:
+    """Each number of columns that may be left after whole tiles, with numbers of rows in turn. tile: mr, nr"""
+    rows = rng.permutation(np.arange(1, tile["mr"] + 1))
+    for number in range(max(tile["nr"], 1)):
+        yield int(rows[number % len(rows)]), number + 1
 
 
 def cover(factors: Mapping[str, Sequence[Value]], rng: np.random.Generator) -> tuple[Point, ...]:
