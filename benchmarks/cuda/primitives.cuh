@@ -28,6 +28,15 @@ __device__ __forceinline__ void dump(uint8_t *out, const uint8_t *from, int byte
     for (int i = T; i < bytes; i += blockDim.x)
         out[i] = from[i];
 }
+// Registers of a thread from or to its place among all threads'.
+template <int COUNT> __device__ __forceinline__ void take(float *v, const uint8_t *in, int begin) {
+    for (int i = 0; i < COUNT; ++i)
+        v[i] = get<float>(in, begin + COUNT * T + i);
+}
+template <int COUNT, class X> __device__ __forceinline__ void leave(uint8_t *out, const X *v) {
+    for (int i = 0; i < COUNT; ++i)
+        put<X>(out, COUNT * T + i, v[i]);
+}
 __device__ __forceinline__ void late() { // a millisecond
     for (long long begun = clock64(); clock64() - begun < 2000000;)
         ;
@@ -477,4 +486,200 @@ TEST(wmma_float_pair_put) {
 TEST(wmma_pair_put) {
     pair_put((Element *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
              T & 2);
+}
+
+TEST(mma_word_copy) {
+    fill();
+    word_copy((Element *)shared + 8 * T, (const Element *)in + 8 * T, T % 11 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(mma_elements_copy) {
+    fill();
+    elements_copy((Element *)shared + 8 * T, (const Element *)in + 8 * T + 1, T % 11 - 1);
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(mma_pair_put) {
+    pair_put((Element *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
+             T & 2);
+}
+
+TEST(mma_tile_a) {
+    copy(in, 768);
+    TileA tile = {7, 7, 7, 7};
+    tile_a(tile, (const Element *)shared, 24);
+    leave<4>(out, tile.r);
+}
+
+TEST(mma_tile_a_turned) {
+    copy(in, 768);
+    TileA tile = {7, 7, 7, 7};
+    tile_a_turned(tile, (const Element *)shared, 24);
+    leave<4>(out, tile.r);
+}
+
+TEST(mma_tile_b) {
+    copy(in, 768);
+    TileB tile = {7, 7, 7, 7};
+    tile_b(tile, (const Element *)shared, 24);
+    leave<4>(out, tile.r);
+}
+
+TEST(mma_tile_b_turned) {
+    copy(in, 768);
+    TileB tile = {7, 7, 7, 7};
+    tile_b_turned(tile, (const Element *)shared, 24);
+    leave<4>(out, tile.r);
+}
+
+TEST(mma_tile_multiply) {
+    copy(in, 1536);
+    SumTile sum;
+    TileA a;
+    TileB b;
+    take<8>(sum.v, in, 384);
+    tile_a(a, (const Element *)shared, 24);
+    tile_b(b, (const Element *)(shared + 768), 24);
+    tile_multiply(sum, a, b);
+    leave<8>(out, sum.v);
+}
+
+TEST(mma_sum_clear) {
+    SumTile sum;
+    take<8>(sum.v, in, 0);
+    sum_clear(sum);
+    leave<8>(out, sum.v);
+}
+
+TEST(mma_sum_scaled) {
+    SumTile sum;
+    take<8>(sum.v, in, 0);
+    sum_scaled(sum, -0.5f);
+    leave<8>(out, sum.v);
+}
+
+TEST(mma_sum_masked) {
+    SumTile sum;
+    take<8>(sum.v, in, 0);
+    sum_masked(sum, 40, 42, -5, 4, 50);
+    leave<8>(out, sum.v);
+}
+
+TEST(mma_sum_exp2) {
+    SumTile sum;
+    Rows shift;
+    take<8>(sum.v, in, 0);
+    take<2>(shift.v, in, 1024);
+    sum_exp2(sum, 2, shift);
+    leave<8>(out, sum.v);
+}
+
+TEST(mma_sum_by_rows) {
+    SumTile sum;
+    Rows by;
+    take<8>(sum.v, in, 0);
+    take<2>(by.v, in, 2048);
+    sum_by_rows(sum, by);
+    leave<8>(out, sum.v);
+}
+
+TEST(mma_sum_as_a) {
+    SumTile sum;
+    TileA tile = {7, 7, 7, 7};
+    take<8>(sum.v, in, 0);
+    sum_as_a(tile, sum);
+    leave<4>(out, tile.r);
+}
+
+TEST(mma_sum_value) {
+    SumTile sum;
+    take<8>(sum.v, in, 0);
+    put<float>(out, T, sum_value(sum, 5));
+}
+
+TEST(mma_rows_set) {
+    Rows rows;
+    take<2>(rows.v, in, 0);
+    rows_set(rows, 2.5f);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_lowest) {
+    Rows rows;
+    take<2>(rows.v, in, 0);
+    rows_lowest(rows);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_raised) {
+    SumTile sum;
+    Rows rows;
+    take<8>(sum.v, in, 0);
+    take<2>(rows.v, in, 1024);
+    rows_raised(rows, sum);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_added) {
+    SumTile sum;
+    Rows rows;
+    take<8>(sum.v, in, 0);
+    take<2>(rows.v, in, 2048);
+    rows_added(rows, sum);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_most) {
+    Rows rows;
+    take<2>(rows.v, in, 1024);
+    rows_most(rows);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_total) {
+    Rows rows;
+    take<2>(rows.v, in, 2048);
+    rows_total(rows);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_shifted) {
+    Rows shift, most, factor = {7, 7};
+    take<2>(shift.v, in, 1024);
+    take<2>(most.v, in, 1536);
+    rows_shifted(shift, factor, most, 2);
+    leave<2>(out, shift.v);
+    leave<2>(out + 256, factor.v);
+}
+
+TEST(mma_rows_times) {
+    Rows rows, by;
+    take<2>(rows.v, in, 2048);
+    take<2>(by.v, in, 0);
+    rows_times(rows, by);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_inverted) {
+    Rows rows;
+    take<2>(rows.v, in, 2048);
+    rows_inverted(rows);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_logarithm) {
+    Rows rows, shift;
+    take<2>(rows.v, in, 2560);
+    take<2>(shift.v, in, 2048);
+    rows_logarithm(rows, shift);
+    leave<2>(out, rows.v);
+}
+
+TEST(mma_rows_value) {
+    Rows rows;
+    take<2>(rows.v, in, 0);
+    put<float>(out, T, rows_value(rows, 1));
 }

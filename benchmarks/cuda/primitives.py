@@ -1,5 +1,5 @@
-"""Every collective primitive of cuda-wmma and cuda-wgmma on a GPU against what it means, for a whole group's registers
-and shared memory; and, as a control, each test with one of its primitives emptied, which must be refused.
+"""Every collective primitive of cuda-wmma, cuda-mma and cuda-wgmma on a GPU against what it means, for a whole group's
+registers and shared memory; and, as a control, each test with one of its primitives emptied, which must be refused.
 
     python benchmarks/cuda/primitives.py build FOLDER            # nvcc, no GPU
     python benchmarks/cuda/primitives.py run FOLDER [OUT.json [TEST ...]]  # NumPy and the driver, on a Hopper GPU
@@ -113,6 +113,15 @@ def floats(count: int) -> np.ndarray:
 FLOATS = floats(4096)
 SMALL = RNG.integers(-2, 3, (4, 64, 64)).astype(np.float32)
 T = np.arange(64)
+WHOLE = RNG.integers(-8, 9, 4096).astype(np.float32)  # whole numbers, some of them infinite or powers of two
+WHOLE[1024:1088:5] = WHOLE[1536:1600:3] = -np.inf
+WHOLE[2560:2624] = 2.0 ** WHOLE[2560:2624]
+WHOLE[2048:2112:7] = WHOLE[2560:2624:7] = 0
+SHIFT, MOST, ROWS_OF, POWERS = (WHOLE[at : at + 64].reshape(32, 2) for at in (1024, 1536, 2048, 2560))
+with np.errstate(invalid="ignore", divide="ignore"):
+    FELL = np.where(np.isinf(MOST), 0, SHIFT - 2 * MOST)
+    INVERSES = np.where(ROWS_OF == 0, np.float32(0), np.float32(1) / ROWS_OF)
+    LOGARITHMS = (np.log2(POWERS) + ROWS_OF) * np.float32(0.693147181)
 
 
 def swizzled(rows: np.ndarray) -> np.ndarray:
@@ -259,6 +268,56 @@ def float_put(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
+def fragment_of(of_b: bool, turned: bool) -> Callable[[Variant, np.ndarray], Any]:
+    """A thread's pairs of a matrix of 16 x 16 in rows of 24 elements."""
+    t, r, e = np.arange(32)[:, None, None], np.arange(4)[None, :, None], np.arange(2)[None, None, :]
+    row, col = t // 4 + r % 2 * 8 + 0 * e, r // 2 * 8 + t % 4 * 2 + e
+    if of_b:
+        row, col = r % 2 * 8 + t % 4 * 2 + e, t // 4 + r // 2 * 8 + 0 * e
+    return lambda _, given: given[:768].view(np.uint16).reshape(16, 24)[(col, row) if turned else (row, col)]
+
+
+def of_sums(of: Callable[..., Any], *rows: np.ndarray) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    """A thread's eight sums, made of those in WHOLE and of numbers of their rows."""
+    each = [one[:, np.arange(8) // 2 % 2] for one in rows]
+    with np.errstate(invalid="ignore"):
+        return leaves(np.float32, lambda *_: of(WHOLE[:256].reshape(32, 8), *each))
+
+
+def of_rows(value: Any) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    return leaves(np.float32, lambda *_: value)
+
+
+def by_row(of: Callable[..., Any]) -> np.ndarray:
+    """A function of a thread's sums in each of its two rows."""
+    sums = WHOLE[:256].reshape(32, 4, 2)
+    return np.stack([of(sums[:, part::2].reshape(32, 4), axis=1) for part in (0, 1)], axis=1)
+
+
+def four(of: Callable[..., Any], rows: np.ndarray) -> np.ndarray:
+    """A function of the rows' numbers in four threads each, for all of them."""
+    return np.repeat(of(rows.reshape(8, 4, 2), axis=1), 4, axis=0)
+
+
+def mma_operands(variant: Variant) -> np.ndarray:
+    plain = Variant(variant.dtype, 0, 0)
+    return words(wmma_operands(plain), WHOLE[:256])
+
+
+def mma_left(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    t, e = np.arange(32)[:, None], np.arange(8)[None, :]
+    product = SMALL[0, :16, :16] @ SMALL[1, :16, :16]
+    found = WHOLE[:256].reshape(32, 8) + product[t // 4 + e // 2 % 2 * 8, e // 4 * 8 + t % 4 * 2 + e % 2]
+    return leaves(np.float32, lambda *_: found)(_, given, out)
+
+
+def masked(sums: np.ndarray) -> np.ndarray:
+    t, e = np.arange(32)[:, None], np.arange(8)[None, :]
+    i, j = t // 4 + e // 2 % 2 * 8, e // 4 * 8 + t % 4 * 2 + e % 2
+    apart = 42 + j - (40 + i)
+    return np.where((apart >= -5) & (apart <= 4) & (42 + j < 50), sums, -np.inf)
+
+
 def early(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray | None:
     """What the first one wrote is seen, and the second one had begun before."""
     ended, begun = out[2048:2064].view(np.uint64)
@@ -312,6 +371,10 @@ def numbers(of: Any, kind: Any = np.int32) -> Callable[[Variant, np.ndarray, np.
 
 def alone(name: str, left: Any, given: Any = noise, **more: Any) -> dict[str, Test]:
     return {name: Test((name,), given, left, **more)}
+
+
+def warps(name: str, left: Any, given: Any = lambda v: words(WHOLE), **more: Any) -> dict[str, Test]:
+    return alone(name, left, given, threads=32, **more)
 
 
 PAIR = {"grid": 2, "cluster": 2}
@@ -387,6 +450,39 @@ TESTS: dict[str, dict[str, Test]] = {
             every=True,
         ),
     },
+    "cuda-mma": {
+        "word_copy": Test(
+            ("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint16, copied(0)),
+        ),
+        **alone("elements_copy", leaves(np.uint16, copied(1))),
+        **alone("pair_put", put, lambda v: words(FLOATS), every=True),
+        **warps("tile_a", leaves(np.uint16, fragment_of(False, False)), noise),
+        **warps("tile_a_turned", leaves(np.uint16, fragment_of(False, True)), noise),
+        **warps("tile_b", leaves(np.uint16, fragment_of(True, False)), noise),
+        **warps("tile_b_turned", leaves(np.uint16, fragment_of(True, True)), noise),
+        **warps("tile_multiply", mma_left, mma_operands, every=True),
+        **warps("sum_clear", of_sums(np.zeros_like)),
+        **warps("sum_scaled", of_sums(lambda sums: sums * -0.5)),
+        **warps("sum_masked", of_sums(masked)),
+        **warps("sum_exp2", of_sums(lambda sums, by: np.exp2(sums * 2 - np.where(np.isinf(by), 0, by)), SHIFT)),
+        **warps("sum_by_rows", of_sums(np.multiply, ROWS_OF)),
+        **warps(
+            "sum_as_a", leaves(np.uint16, lambda v, g: encode(FLOATS[:256], v.dtype)), lambda v: words(FLOATS),
+            every=True,
+        ),
+        **warps("sum_value", of_rows(WHOLE[:256].reshape(32, 8)[:, 5])),
+        **warps("rows_set", of_rows(np.full(64, 2.5))),
+        **warps("rows_lowest", of_rows(np.full(64, -np.inf))),
+        **warps("rows_raised", of_rows(np.maximum(SHIFT, by_row(np.max)))),
+        **warps("rows_added", of_rows(ROWS_OF + by_row(np.sum))),
+        **warps("rows_most", of_rows(four(np.max, SHIFT))),
+        **warps("rows_total", of_rows(four(np.sum, ROWS_OF))),
+        **warps("rows_shifted", of_rows(np.stack([2 * MOST, np.exp2(FELL)]))),
+        **warps("rows_times", of_rows(ROWS_OF * WHOLE[:64].reshape(32, 2))),
+        **warps("rows_inverted", of_rows(INVERSES)),
+        **warps("rows_logarithm", of_rows(LOGARITHMS)),
+        **warps("rows_value", of_rows(WHOLE[:64].reshape(32, 2)[:, 1])),
+    },
 }  # fmt: skip
 SPILLED = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
 VARIANTS = tuple(Variant(dtype, a, b) for dtype in ("bf16", "f16") for a in (0, 1) for b in (0, 1))
@@ -408,7 +504,7 @@ def build(folder: Path) -> None:
     operator, compiler = operators.load("gemm"), nvcc.nvcc()
     whole = (Path(__file__).parent / "primitives.cuh").read_text()
     texts = dict(TEXTS.findall(whole))
-    sets = {one.name: one for one in platforms.load("cuda-sm90").primitives}
+    sets = {one.name: one for name in ("cuda-sm80", "cuda-sm90") for one in platforms.load(name).primitives}
 
     def text(name: str, variant: Variant) -> str:
         known = sets[name]

@@ -20,14 +20,16 @@ from platform_page import platform_page
 
 import tensorop
 from tensorop import errors, events, paths, settings, tuning
-from tensorop.author import grammar
+from tensorop.author import grammar, offline
 from tensorop.cli.ctrl_c import INTERRUPTED
 from tensorop.cli.main import cli
 from tensorop.cli.operator_command import GROUPS, STOPPED_EARLY, operator_command
+from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels, library
 from tensorop.model import bench
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 from tensorop.render import render
 from tensorop.specs import catalog, operators, platforms, products
 
@@ -368,7 +370,7 @@ def supported_page() -> str:
         one = platforms.load(name)
         served = {of: [d for d in op.dtypes if d in one.dtypes] for of, op in known.items()}
         if one.device is not None:
-            served = {of: found if operators.serves_devices(known[of]) else [] for of, found in served.items()}
+            served = {of: found if _has_family(known[of], one) else [] for of, found in served.items()}
         described = re.split(r";(?![^(]*\))", first(one.description))[0]
         what = "the CPU of this machine, as detected" if name == "native" else described
         rows.append(
@@ -382,6 +384,13 @@ def supported_page() -> str:
         "`tensorop` and its libraries run on Linux.",
     ]
     return page("Supported operators and platforms", "Find out what tensorop can tune, for what, and how here.", *parts)
+
+
+def _has_family(operator: Operator, platform: Platform) -> bool:
+    """Whether an operator has a kernel family for a platform's GPUs."""
+    folder, suffix = operator.folder, cuda.SUFFIX
+    families = offline.templates(folder, operator.name, suffix=suffix) if offline.files(folder, suffix=suffix) else ()
+    return any(not kernels.missing(platform, family) for family in families)
 
 
 def _how(platform: Any) -> str:

@@ -18,14 +18,15 @@ add gamma_n, in any order. So with normalised weights w_j, E_j = exp(e_j) - 1 + 
 
     |o' - o| <= sum_j w_j |v_j| E_j  +  |o| sum_j w_j E_j
 
-O of bf16 and f16 is computed in float and rounded once more. MARGIN covers the higher orders where E is below 0.1.
-Weights below the smallest normal number may be 0.
+O of bf16 and f16 is computed in float and rounded once more. Kernels for GPUs also round each weight to that format
+before it is multiplied by v, which adds its u times sum_j w_j |v_j|. MARGIN covers the higher orders where E is below
+0.1. Weights below the smallest normal number may be 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,10 +73,16 @@ class Window:
         return after & (all_of if self.right < 0 else key <= own + self.right)
 
 
+@dataclass(frozen=True)
 class Attention(Contract):
+    rounded: bool = False  # weights are rounded to the format of O
+
     CONTROL_TILE: ClassVar = {"rows": 16, "nr": 4}
     CONTROL_SHAPE = (1, 4, 2, 40, 72, 24)
     DISTRIBUTIONS = ("integer", "normal", "special")
+
+    def of_device(self) -> Contract:
+        return replace(self, rounded=True)
 
     def _values(self, one: Operand, problem: Problem, rng: np.random.Generator, distribution: str) -> Array:
         """Normal inputs; `special` ones have NaN and infinities in some keys."""
@@ -121,7 +128,8 @@ class Attention(Contract):
             for head in range(h):
                 at, of = (one.batch, head, one.q), (one.batch, head // (h // g), one.k)
                 with np.errstate(all="ignore"):
-                    o[at], bound[at], lse[at], of_lse[at] = _head(q[at], k[of], v[of], seen, scale, real)
+                    weights = number if self.rounded else None
+                    o[at], bound[at], lse[at], of_lse[at] = _head(q[at], k[of], v[of], seen, scale, real, weights)
         if number != real:  # O is rounded once more
             bound += number.unit * (np.abs(o) + bound) + number.tiny
         found = {"o": (_stored(o, known), _stored(bound, known))}
@@ -223,8 +231,13 @@ def _stored(values: Array, known: Mapping[str, int]) -> Array:
     return values if known["layout"] == 1 else values.swapaxes(1, 2)
 
 
-def _head(q: Array, k: Array, v: Array, seen: Array, scale: float, real: Number) -> tuple[Array, ...]:
-    """Output, its bound, log-sum-exp and its bound, of one head. real: format of the sums"""
+def _head(
+    q: Array, k: Array, v: Array, seen: Array, scale: float, real: Number, weights: Number | None
+) -> tuple[Array, ...]:
+    """Output, its bound, log-sum-exp and its bound, of one head.
+
+    real: format of the sums; weights: the one that weights are rounded to, if any
+    """
     (s, d), t, u, tiny = q.shape, len(k), real.unit, real.tiny
     if not s or not t:
         return np.zeros((s, d)), np.zeros((s, d)), np.full(s, -np.inf), np.zeros(s)
@@ -244,6 +257,8 @@ def _head(q: Array, k: Array, v: Array, seen: Array, scale: float, real: Number)
     error = np.where(w == 0, 0, error)  # weights below the smallest number, of hidden keys and of -inf
     bound = MARGIN * ((w * error) @ np.abs(v) + np.abs(o) * (w * error).sum(axis=1)[:, None])
     bound += t * tiny * (1 + np.abs(v).max(axis=0)) + 2 * u * np.abs(o)
+    if weights is not None:
+        bound += MARGIN * (weights.unit * (w @ np.abs(v)) + weights.tiny * np.abs(v).sum(axis=0))
     lse = np.where(none, -np.inf, most + np.log(total))
     of_lse = MARGIN * ((w * error).sum(axis=1) + u * (np.abs(most) + np.abs(lse) + 8))
     return o, np.where(none[:, None], 0, bound), lse, np.where(none, 0, of_lse)

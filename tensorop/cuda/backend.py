@@ -95,7 +95,12 @@ class Backend(DeviceTarget):
             message = f"operator '{operator.name}' has no GPU kernels: there is no file kernels/*{SUFFIX}"
             raise UsageError(message, hint="use another operator, or a CPU platform")
         found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
-        return [template for template in found if not kernels.missing(platform, template)]
+        served = [template for template in found if not kernels.missing(platform, template)]
+        if not served:
+            lacks = [f"its family {one.name} needs {', '.join(kernels.missing(platform, one))}" for one in found]
+            message = f"platform '{platform.name}' has no kernels for operator '{operator.name}': {'; '.join(lacks)}"
+            raise UsageError(message, hint="use a platform with these; docs/reference/supported.md lists them")
+        return served
 
     def bring(self, offline: bool | None) -> None:
         nvcc.nvcc(offline=offline)

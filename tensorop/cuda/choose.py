@@ -126,7 +126,8 @@ class Layout:
                 copying = moved * 2 // part.family.given["memory_a_cycle"] + COPY_CYCLES
                 cycles = cycles + np.where(moved > 0, copying, 0)
             refused = np.logical_or.reduce([of for copied, _, of in wide if not copied] or [np.zeros(1, dtype=bool)])
-            found.append(np.where(refused, np.inf, cycles))
+            served = part.family.served(call)[part.numbers] != 0
+            found.append(np.where(refused | ~served, np.inf, cycles))
         return np.concatenate(found)
 
     def universal(self) -> NDArray[np.bool_]:

@@ -97,6 +97,8 @@ class Corrections:
         one, key, repeats = variant.candidate, self.call.key(of.options), self.call.repeats(of.sizes)
         if variant.dtype != of.dtype or one.key != (self.call.across(key) if one.numbers.get("swap") else key):
             return False
+        if not one.family.served(of.sizes)[one.number]:
+            return False
         copies = one.template.reads["operands"] == "maps"
         return all(
             (operand.copied and copies) or _aligned(rows, cols, repeats, int(one.numbers[operand.align]))

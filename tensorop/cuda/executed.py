@@ -85,7 +85,8 @@ class Execution:
         if isinstance(built, Outcome):
             return built
         subject = Subject(Native(), built.path, timeout_s=self.timeout_s)
-        found = grid.outcome(grid.verify(self.operator, subject, self._cases(one, dtype), (0,), self.seed))
+        of = replace(self.operator, reference=self.operator.reference.of_device())
+        found = grid.outcome(grid.verify(of, subject, self._cases(one, dtype), (0,), self.seed))
         if found.kind is Kind.ILLEGAL:  # a trap of lanes.h
             return replace(found, kind=Kind.CRASH, message=f"{_BROKEN}: {found.message}")
         return found
@@ -115,14 +116,20 @@ class Execution:
 
     def _cases(self, one: Candidate, dtype: str) -> grid.Grid:
         numbers, reference = one.numbers, self.operator.reference
-        tile = {"mr": int(numbers["tile_m"]), "nr": int(numbers["tile_n"]), "ku": int(numbers.get("tile_k", 32))}
+        rows, columns = int(numbers["tile_m"]), int(numbers["tile_n"])
+        tile = {"mr": rows, "rows": rows, "nr": columns, "ku": int(numbers.get("tile_k", 32))}
 
         def cases(vlen: int, seed: Seed) -> Sequence[Case]:
             kind = dtype.removesuffix(kernels.FLOAT_C)
             every = reference.quick_grid(kind, tile, seed.stream(0, vlen))
-            return [case for case in every if one.family.call.key_of(reference.known(case.problem)) == one.key]
+            return [case for case in every if self._serves(one, reference.known(case.problem))]
 
         return cases
+
+    @staticmethod
+    def _serves(one: Candidate, known: Mapping[str, int]) -> bool:
+        """Whether a configuration computes a call of the operator."""
+        return one.family.call.key_of(known) == one.key and bool(one.family.served(known)[one.number])
 
     def _program(self, one: Candidate, dtype: str) -> Artifact | Outcome:
         key = f"{one.label} {one.key} {dtype} {one.template.digest}"
@@ -165,9 +172,9 @@ class Execution:
             texts.append(text)
         env = render.environment(kernels.folders(self.operator))
         whole = render.text(env, _AROUND, {**context, "kernels": texts})
-        lanes = (paths.native_dir() / "device" / "on_cpu" / "lanes.h").read_text(encoding="utf-8")
-        header = found.read_text(encoding="utf-8")
-        own = (("kernel.cpp", whole), ("meanings.h", header), ("lanes.h", lanes))
+        shared = [found.with_name(name) for name in ("lanes.h", "elements.h")]
+        own = [("kernel.cpp", whole), ("meanings.h", found.read_text(encoding="utf-8"))]
+        own += [(path.name, path.read_text(encoding="utf-8")) for path in shared]
         return Source((*own, *self.operator.slots.files), flags=_CONFINED)
 
 

@@ -139,6 +139,11 @@ class Family:
             names[name] = cycles = expression.column(names)
         return np.broadcast_to(cycles, (self.size,))
 
+    def served(self, call: Mapping[str, int]) -> Column:
+        """Whether each configuration of the grid serves a call, 0 or 1, by the operator's `serves`."""
+        kinds = dict.fromkeys((*self.call.names, *self.call.launch), int)
+        return np.broadcast_to(parse(self.call.serves, kinds).column({**self.given, **self.grid, **call}), (self.size,))
+
     def terms(self, place: int, call: Mapping[str, int]) -> dict[str, int]:
         """The values of the model's entries for the configuration at a place."""
         names: dict[str, Value] = {**self.numbers(place), **call}

@@ -13,6 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from tensorop.author import offline
 from tensorop.author.llm import rounds
 from tensorop.author.llm.transcript import RecordedTransport
@@ -24,7 +26,7 @@ from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
-from tensorop.errors import JobError, TensoropError
+from tensorop.errors import JobError, TensoropError, UsageError
 from tensorop.events import Building, Event, Note, Phase
 from tensorop.job import authoring
 from tensorop.model.kernel import Kernel, KernelText, Variant
@@ -79,6 +81,14 @@ class JobKernels:
         After a stop request the kernels that are built remain; none, if a layout lacks its first one, which serves
         every alignment.
         """
+        for shape in self.shapes:
+            if not np.isfinite(self.layouts[0].costs(*shape)).any():
+                named, must = self.operator.shapes.text(shape), self.operator.on_device.serves
+                raise UsageError(
+                    f"no kernel of {self.operator.name} on {self.platform.name} serves the shape {named}: it must have "
+                    f"{must}",
+                    hint="give other --shapes",
+                )
         size, stop = sum(part.numbers.size for layout in self.layouts for part in layout.parts), self.whole.stop
         yield Phase("model", f"{size} configurations ranked on {len(self.shapes)} shapes")
         most = max(2, (self.job.trials or _KERNELS) // (len(self.layouts) * len(self.dtypes)))

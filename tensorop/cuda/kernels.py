@@ -105,7 +105,7 @@ def folders(operator: Operator) -> tuple[Path, ...]:
 
 
 def has_copy(operator: Operator) -> bool:
-    return any((folder / COPY).is_file() for folder in operator.templates)
+    return (operator.folder / COPY).is_file()
 
 
 def dtypes(job: Job) -> list[str]:

@@ -118,7 +118,7 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
         yield f"control {number}"
     for number in range(-1, len(of.variants)):
         yield f"verify {number} {verified(call)}"
-    more = *(call.probes if request.probes else ()), *_random(call, request.probes, request.before)
+    more = *(call.probes if request.probes else ()), *_random(of.operator, request.probes, request.before)
     problems = dict.fromkeys(tuple(call.numbers(shape).values()) for shape in (*request.shapes, *more))
     for name in request.layouts or call.texts:
         for sizes in problems:
@@ -126,16 +126,20 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
                 yield f"time {types[dtype]} {' '.join(map(str, (*call.texts[name], *sizes)))}"
 
 
-def _random(call: DeviceInterface, count: int, before: int) -> Iterator[tuple[int, ...]]:
-    """Random sizes up to 16384, from 16 but for the first; two of three problems have sizes that are multiples of 8."""
-    rng = np.random.default_rng((20261123, before))
+def _random(operator: Operator, count: int, before: int) -> Iterator[tuple[int, ...]]:
+    """Random sizes up to 16384, from 16 but for the first; two of three problems have sizes that are multiples of 8.
+
+    Sizes that the operator has `drawn` are from there.
+    """
+    rng, call, shapes = np.random.default_rng((20261123, before)), operator.on_device, operator.shapes
     sizes = [name for name in call.call if name not in call.counts]
     for number in range(count):
         while True:
             found = [int(2**power) for power in rng.uniform((0, *(4 for _ in sizes[1:])), 14)]
             if number % 3:
                 found = [-(-size // 8) * 8 for size in found]
-            if prod(found) <= LARGEST:
+            found = list(shapes.drawn_from(found, rng)) if shapes.drawn else found
+            if prod(found) <= LARGEST and not shapes.wrong(found):
                 break
         yield tuple(found)
 

@@ -45,6 +45,10 @@ class Contract(Signature, ABC):
     CONTROL_SHAPE: ClassVar[tuple[int, ...]]  # shape for their timing
     DISTRIBUTIONS: ClassVar[tuple[str, ...]] = ("integer", "normal")  # kinds of inputs that `call` makes
 
+    def of_device(self) -> Contract:
+        """The contract for kernels of GPUs, whose errors may be larger."""
+        return self
+
     @abstractmethod
     def work(self, problem: Problem) -> float:
         """Number of arithmetic operations; 0 for an empty problem."""

@@ -44,6 +44,7 @@ class DeviceInterface:
     verify: tuple[tuple[int, ...], ...] = ()  # calls on which kits verify each variant, by their sizes
     probes: tuple[tuple[int, ...], ...] = ()  # calls that jobs and kits add to an operator's shapes
     faults: tuple[str, ...] = ()  # of the kit's plain kernel, beside those of every kit
+    serves: str = "1"  # whether a kernel serves a call: an expression over the call and the names in `launch`
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,6 +100,7 @@ class DeviceInterface:
             texts[f"swap.{name}"] = text, self.call if name in self.call else tuple(self.layouts)
             if name not in self.names:
                 yield f"swap.{name}", f"expected some of {', '.join(self.names)}"
+        texts["serves"] = self.serves, (*self.names, *self.launch)
         for key, (text, known) in texts.items():
             try:
                 parse(text, dict.fromkeys(known, int))
@@ -120,11 +122,14 @@ class DeviceInterface:
         """The options of a problem with this layout that differ least from `usual`. flags: those of the operator"""
         every = [dict(zip(flags, words, strict=True)) for words in itertools.product(*map(_words, flags.values()))]
         fits = [w for w in every if self.key_of({name: _number(flags[name], word) for name, word in w.items()}) == key]
-        return min(fits, key=lambda words: sum(str(usual.get(name, 0)) != str(word) for name, word in words.items()))
+        usual = {name: next(iter(values)) for name, values in flags.items()} | dict(usual)
+        return min(fits, key=lambda words: sum(str(usual[name]) != str(word) for name, word in words.items()))
 
 
 def _words(values: Mapping[str, int]) -> list[Value]:
-    return [0, 1] if list(values) == ["0"] else list(values)
+    """The words of a flag; of one with numbers, its default and another one."""
+    default = next(iter(values))
+    return [int(default), int(default) + 1] if default.lstrip("-").isdigit() else list(values)
 
 
 def _number(values: Mapping[str, int], word: Value) -> int:

@@ -129,7 +129,7 @@ def test_each_primitive_has_a_test_for_a_gpu() -> None:
     place = Path(__file__).parents[2] / "benchmarks" / "cuda" / "primitives.py"
     told = pymodule.load(place, "_primitives_on_a_gpu")
     texts = dict(told.TEXTS.findall(place.with_suffix(".cuh").read_text()))
-    for one in SM90.primitives:
+    for one in (*SM90.primitives, *platforms.load("cuda-sm80").primitives[:1]):
         tests = told.TESTS[one.name]
         assert {name for test in tests.values() for name in told.controls(test)} == set(one.collectives)
         for label, test in tests.items():

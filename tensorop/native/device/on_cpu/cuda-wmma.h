@@ -1,70 +1,6 @@
 /* The meanings of the primitives of cuda-wmma on a processor. A tile is spread over a warp's
- * threads, eight elements each. Copies happen when they are waited for, not before. BF16 chooses
- * the element; A_ALONG_M and B_ALONG_K the layout. */
-#include "lanes.h"
-
-#define __device__
-#define __forceinline__ inline
-
-struct uint4 {
-    uint32_t x, y, z, w;
-};
-static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
-    return {x, y, z, w};
-}
-
-static inline uint32_t bits_of(float x) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, 4);
-    return bits;
-}
-static inline float float_of(uint32_t bits) {
-    float x;
-    __builtin_memcpy(&x, &bits, 4);
-    return x;
-}
-
-#if BF16
-static uint16_t rounded(float x) {
-    const uint32_t bits = bits_of(x);
-    return x != x ? bits >> 16 | 64 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-}
-static float widened(uint16_t bits) { return float_of(uint32_t(bits) << 16); }
-#else
-static uint16_t rounded(float x) {
-    const uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
-    if (size > 0x7f800000)
-        return sign | 0x7e00;
-    if (size >= 0x477ff000)
-        return sign | 0x7c00;
-    if (size < 0x38800000) /* subnormal: adding 0.5 leaves its bits, rounded, at the end */
-        return sign | (bits_of(float_of(size) + 0.5f) - 0x3f000000);
-    return sign | ((size + 0xfff + (size >> 13 & 1)) >> 13) - (112 << 10);
-}
-static float widened(uint16_t bits) {
-    const uint32_t sign = uint32_t(bits & 0x8000) << 16, size = bits & 0x7fff;
-    if (size >= 0x7c00)
-        return float_of(sign | 0x7f800000 | (size & 0x3ff) << 13);
-    return float_of(
-        sign | bits_of(float_of(size << 13) * float_of(0x77800000))); /* 2 to the power of 112 */
-}
-#endif
-
-struct Element {
-    uint16_t bits;
-    Element() = default;
-    Element(const Element &other) : bits(other.bits) { ++counted[SINGLE]; }
-    Element &operator=(const Element &other) {
-        ++counted[SINGLE];
-        bits = other.bits;
-        return *this;
-    }
-    Element(float x) : bits(rounded(x)) {}
-    operator float() const {
-        ++counted[SINGLE];
-        return widened(bits);
-    }
-};
+ * threads, eight elements each. A_ALONG_M and B_ALONG_K choose the layout. */
+#include "elements.h"
 
 struct Tile {
     float at[8]; /* of thread t: elements 8 * (t % 2) and on of row t / 2 */
@@ -73,45 +9,7 @@ struct SumTile : Tile {};
 struct TileA : Tile {};
 struct TileB : Tile {};
 
-enum Primitive { SYNC, LOAD_A, LOAD_B, MULTIPLY, SPREAD };
-
-static inline int min(int a, int b) { return a < b ? a : b; }
-static void __syncthreads() { wait_for(AT_BLOCK); }
-static void __syncwarp() { meet({SYNC}); }
-static void __trap() { __builtin_trap(); }
-
-static inline bool multiple(const void *p, unsigned of) { return (uintptr_t)p % of == 0; }
-
-static void elements_copy(Element *to, const Element *from, int left) {
-    for (int e = 0; e < 8; ++e)
-        to[e].bits = e < left ? from[e].bits : 0;
-    counted[SINGLE] += left > 0 ? 8 : 0;
-}
-static void word_copy(Element *to, const Element *from, int left) {
-    Lane *const own = current;
-    if (!multiple(to, 16) || !multiple(from, 16) || own->begun - own->there == MOST_COPIES)
-        broken();
-    own->copy[own->begun++ % MOST_COPIES] = {to, from, left};
-    counted[COPIED_BYTES] += left > 0 ? 16 : 0;
-}
-static void copies_commit() {
-    Lane *const own = current;
-    if (own->committed - own->done == MOST_GROUPS)
-        broken();
-    own->group[own->committed++ % MOST_GROUPS] = own->begun;
-}
-template <int LEFT> static void copies_wait() {
-    Lane *const own = current;
-    for (; own->committed - own->done > LEFT; ++own->done)
-        for (; own->there != own->group[own->done % MOST_GROUPS]; ++own->there) {
-            const Copied &one = own->copy[own->there % MOST_COPIES];
-            for (int e = 0; e < 8; ++e)
-                ((Element *)one.to)[e].bits =
-                    e < one.left ? ((const Element *)one.from)[e].bits : 0;
-        }
-    if (own->number == 0)
-        ++counted[WAITS], counted[AHEAD] += own->committed - own->done;
-}
+enum Primitive { LOAD_A = SYNC + 1, LOAD_B, MULTIPLY, SPREAD };
 
 static void sum_clear(SumTile &sum) {
     __builtin_memset(sum.at, 0, sizeof sum.at);
@@ -138,20 +36,6 @@ static void sum_spread(float *to, const SumTile &sum, int ld) {
 static void gather(float (*to)[16], const Lane *warp, int which) {
     for (int t = 0; t < LANES; ++t)
         __builtin_memcpy(to[t / 2] + 8 * (t % 2), warp[t].meeting.more[which], sizeof(Tile));
-}
-/* A tile's rows are read eight at a time, 16 bytes of each; those in the same banks take a cycle
- * each. */
-static void count_banks(const Element *from, int ld) {
-    for (int phase = 0; phase < 4; ++phase) {
-        int rows[8] = {0}, most = 0;
-        for (int i = 0; i < 8; ++i) {
-            const uintptr_t at =
-                (uintptr_t)(from + (phase % 2 * 8 + i) * (int64_t)ld + phase / 2 * 8);
-            const int now = ++rows[at / 16 % 8];
-            most = now > most ? now : most;
-        }
-        counted[SHARED_CYCLES] += most;
-    }
 }
 static void together(Lane *warp) {
     const Meeting &of = warp->meeting;
@@ -182,7 +66,6 @@ static void together(Lane *warp) {
     }
 }
 
-static float value(Element element) { return widened(element.bits); }
 static bool pair_aligned(const Element *p) { return multiple(p, 4); }
 static bool floats_aligned(const float *p, int count) { return multiple(p, 4 * count); }
 static void float_pair_put(float *at, float x, float y, bool two, bool together) {
@@ -191,11 +74,4 @@ static void float_pair_put(float *at, float x, float y, bool two, bool together)
     at[0] = x;
     if (two)
         at[1] = y;
-}
-static void pair_put(Element *at, float x, float y, bool two, bool together) {
-    if (together && two && !multiple(at, 4))
-        broken();
-    at[0].bits = rounded(x);
-    if (two)
-        at[1].bits = rounded(y);
 }
