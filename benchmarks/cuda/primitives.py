@@ -119,7 +119,8 @@ WHOLE[2560:2624] = 2.0 ** WHOLE[2560:2624]
 WHOLE[2048:2112:7] = WHOLE[2560:2624:7] = 0
 SHIFT, MOST, ROWS_OF, POWERS = (WHOLE[at : at + 64].reshape(32, 2) for at in (1024, 1536, 2048, 2560))
 with np.errstate(invalid="ignore", divide="ignore"):
-    FELL = np.where(np.isinf(MOST), 0, SHIFT - 2 * MOST)
+    ROSE = np.maximum(SHIFT, 2 * MOST)
+    FELL = np.where(np.isinf(ROSE), 0, SHIFT - ROSE)
     INVERSES = np.where(ROWS_OF == 0, np.float32(0), np.float32(1) / ROWS_OF)
     LOGARITHMS = (np.log2(POWERS) + ROWS_OF) * np.float32(0.693147181)
 
@@ -477,7 +478,7 @@ TESTS: dict[str, dict[str, Test]] = {
         **warps("rows_added", of_rows(ROWS_OF + by_row(np.sum))),
         **warps("rows_most", of_rows(four(np.max, SHIFT))),
         **warps("rows_total", of_rows(four(np.sum, ROWS_OF))),
-        **warps("rows_shifted", of_rows(np.stack([2 * MOST, np.exp2(FELL)]))),
+        **warps("rows_shifted", of_rows(np.stack([ROSE, np.exp2(FELL)]))),
         **warps("rows_times", of_rows(ROWS_OF * WHOLE[:64].reshape(32, 2))),
         **warps("rows_inverted", of_rows(INVERSES)),
         **warps("rows_logarithm", of_rows(LOGARITHMS)),

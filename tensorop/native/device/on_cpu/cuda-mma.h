@@ -162,9 +162,9 @@ static void rows_added(Rows &rows, const SumTile &sum) {
 }
 static void rows_shifted(Rows &shift, Rows &factor, const Rows &most, float by) {
     for (int e = 0; e < 2; ++e) {
-        const bool none = most.at[e] == LEAST;
-        const float now = none ? LEAST : most.at[e] * by;
-        factor.at[e] = none ? 1 : power_of_2(shift.at[e] - now);
+        const float to = most.at[e] == LEAST ? LEAST : most.at[e] * by;
+        const float now = to > shift.at[e] ? to : shift.at[e];
+        factor.at[e] = now == LEAST ? 1 : power_of_2(shift.at[e] - now);
         shift.at[e] = now;
     }
 }
