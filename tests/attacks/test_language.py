@@ -165,7 +165,10 @@ DEVICE = {
     "a loop that a bool ends": ("bool on = 1; while (on) sums[0] = 0; c[m * ldc] = tiles[0];", "loop"),
     "a switch whose head changes": ("int i = 0; switch (++i) { case 1: sums[0] = 0; }", "statement"),
     "a divisor that may be 0": ("int i = 8 / k; if (k == 0) c[m * ldc] = tiles[0]; sums[i % 4] = 0;", "division"),
-    "a divisor that may have wrapped": ("unsigned d = k; d *= 65536; d = 8 / d; if (k == 0) c[0] = tiles[0];", "division"),
+    "a divisor that may have wrapped": (
+        "unsigned d = k; d *= 65536; d = 8 / d; if (k == 0) c[0] = tiles[0];",
+        "division",
+    ),
     "a sum that may overflow": ("int x = k + 2147483647; sums[0] = 0; (void)x;", "bounds"),
     "a product that may overflow": ("int x = k * 65536; sums[0] = 0; (void)x;", "bounds"),
     "a step that may overflow": ("int x = 0; for (int i = 0; i < n; ++i) x += 2; sums[0] = 0; (void)x;", "bounds"),
