@@ -23,7 +23,7 @@ from tensorop.author.addresses.prove import Function, prove
 from tensorop.author.contracts import Callables, CallContract
 from tensorop.author.gate import Guard, refused
 from tensorop.author.grammar import Refusal
-from tensorop.model.primitive import Collective, Primitives, shape_of
+from tensorop.model.primitive import Collective, Primitives
 from tensorop.model.trial import Outcome
 
 MAX_REGION = 128 << 10  # bytes of rendered C; deeper nesting overflows the parser's own recursion
@@ -54,7 +54,6 @@ void char short int long unsigned signed float double bool size_t ptrdiff_t int8
 int32_t uint32_t int64_t uint64_t
 """
 _NODES, _TOKENS, _PLAIN = (frozenset(words.split()) for words in (_NODES_TEXT, _TOKENS_TEXT, _PLAIN_TEXT))
-_ADDRESSES = ("pointer", "matrix")  # kinds of primitives' arguments
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
 
@@ -150,7 +149,7 @@ def trapped(source: str, places: Sequence[tuple[int, int]], trap: str = "__built
 
 
 _Complaint = tuple[Guard, str]
-_Read = set[tuple[bytes, frozenset[tuple[str, int]]]]  # checked calls and casts, each with the pointer levels of names
+_Read = set[bytes]  # checked calls
 
 
 def _complaints(places: _Places, rules: _Rules, unchecked: list[tuple[int, int]]) -> Iterator[_Complaint]:
@@ -236,7 +235,7 @@ _MOST_RULES = 32
 
 
 class _Region:
-    """One occurrence of a template's text, with the comments that mark it. read: calls and casts that passed before."""
+    """One occurrence of a template's text, with the comments that mark it. read: calls that passed before."""
 
     def __init__(
         self, places: _Places, root: Node, place: tuple[int, int, int, int], rules: _Rules, read: _Read
@@ -249,7 +248,6 @@ class _Region:
         self.function = self.body
         while self.function is not None and self.function.type != "function_definition":
             self.function = self.function.parent
-        self.pointers: dict[str, set[int]] = {}
 
     def complaints(self) -> Iterator[_Complaint]:
         if self.body is None or self.function is None or self.body.type != "compound_statement":
@@ -257,9 +255,7 @@ class _Region:
             return
         outside, mine = set[str](), set[str]()
         for node in tree_sitter.QueryCursor(_DECLARATIONS).captures(self.function).get("declaration", ()):
-            for name, level in _declared(node):
-                (mine if self.first <= node.start_byte < self.last else outside).add(name)
-                self.pointers.setdefault(name, set()).add(level)
+            (mine if self.first <= node.start_byte < self.last else outside).update(_declared(node))
         cursor = tree_sitter.QueryCursor(_looked_at(self.rules.collective))
         cursor.set_byte_range(self.first, self.last)
         found = {
@@ -275,13 +271,10 @@ class _Region:
                     yield Guard.SYNTAX, f"a {kind} has more than {MAX_STATEMENT} characters: {self._at(node)}"
         yield from self._types(found.get("type", ()))
         yield from self._arrays(found.get("array", ()))
-        addresses = frozenset((name, level) for name, levels in self.pointers.items() for level in levels if level)
-        for kind, check in (("call", self._call), ("cast", self._cast)):
-            for node in found.get(kind, ()):
-                key = (node.text or b"", addresses)
-                if key not in self.read:
-                    yield from check(node)
-                    self.read.add(key)
+        for node in found.get("call", ()):
+            if (text := node.text or b"") not in self.read:
+                yield from self._call(node)
+                self.read.add(text)
         yield from self._names(found, outside, mine)
 
     def addresses(self, unchecked: list[tuple[int, int]]) -> Iterator[_Complaint]:
@@ -344,59 +337,9 @@ class _Region:
             yield Guard.CALLS, f"its C calls '{name}', which is no primitive: {self._at(call)}"
             return
         given = [node for node in arguments.named_children if node.type != "comment"]
-        if isinstance(primitive, Collective):
-            addresses = [mark == "*" for *_, mark in primitive.declared]
-        else:
-            addresses = [shape_of(kind) in _ADDRESSES for kind in primitive.args]
-        if len(given) != len(addresses):
-            yield Guard.CALLS, f"'{name}' takes {len(addresses)} arguments, not {len(given)}: {self._at(call)}"
-            return
-        for address, node in zip(addresses, given, strict=True):
-            if address and self._level(node) != (1, 1):
-                yield Guard.POINTERS, f"'{name}' is given something else than a pointer to numbers: {self._at(call)}"
-
-    def _cast(self, cast: Node) -> Iterator[_Complaint]:
-        kind, value = cast.child_by_field_name("type"), cast.child_by_field_name("value")
-        if kind is None or value is None:
-            yield Guard.GRAMMAR, f"a cast that is none: {self._at(cast)}"
-            return
-        wanted, (low, high) = _text_of(kind).count("*"), self._level(value)
-        if wanted and (wanted, low, high) != (1, 1, 1):
-            yield Guard.POINTERS, f"its C makes a pointer of what is none: {self._at(cast)}"
-        elif not wanted and high and _text_of(kind).split() != ["void"]:
-            yield Guard.POINTERS, f"its C makes a number of a pointer: {self._at(cast)}"
-
-    def _level(self, node: Node) -> tuple[int, int]:
-        """The least and the largest pointer level of an expression: 0 is a number, 1 is a pointer to numbers."""
-        inner = [child for child in node.named_children if child.type != "comment"]
-        match node.type:
-            case "identifier":
-                known = self.pointers.get(_text_of(node), {0})
-                return min(known), max(known)
-            case "parenthesized_expression" | "update_expression" | "assignment_expression":
-                return self._level(inner[0])
-            case "comma_expression":
-                return self._level(inner[-1])
-            case "conditional_expression":
-                (a, b), (c, d) = self._level(inner[1]), self._level(inner[2])
-                return min(a, c), max(b, d)
-            case "cast_expression":
-                kind = node.child_by_field_name("type")
-                level = _text_of(kind).count("*") if kind is not None else 0
-                return level, level
-            case "pointer_expression" | "subscript_expression":
-                low, high = self._level(inner[0])
-                step = 1 if node.children[0].type == "&" else -1
-                return max(low + step, 0), max(high + step, 0)
-            case "binary_expression":
-                operator = node.child_by_field_name("operator")
-                (a, b), (c, d) = self._level(inner[0]), self._level(inner[1])
-                if operator is not None and operator.type == "+":
-                    return max(a, c), max(b, d)
-                if operator is not None and operator.type == "-":
-                    return (a, b) if d == 0 else (0, b)
-                return 0, 0
-        return 0, 0
+        taken = primitive.declared if isinstance(primitive, Collective) else primitive.args
+        if len(given) != len(taken):
+            yield Guard.CALLS, f"'{name}' takes {len(taken)} arguments, not {len(given)}: {self._at(call)}"
 
     def _at(self, node: Node) -> str:
         return self.places.at(node.start_byte)
@@ -408,16 +351,14 @@ def _comment(root: Node, first: int, last: int) -> Node | None:
     return node if node and (node.type, node.start_byte, node.end_byte) == ("comment", first, last) else None
 
 
-def _declared(declaration: Node) -> Iterator[tuple[str, int]]:
-    """The names that a declaration or a parameter declares, each with its pointer level."""
+def _declared(declaration: Node) -> Iterator[str]:
+    """The names that a declaration or a parameter declares."""
     for declarator in declaration.children_by_field_name("declarator"):
-        level = 0
         node: Node | None = declarator
         while node is not None and node.type != "identifier":
-            level += node.type in ("pointer_declarator", "array_declarator")
             node = node.child_by_field_name("declarator")
         if node is not None:
-            yield _text_of(node), level
+            yield _text_of(node)
 
 
 def _first_error(root: Node) -> int:

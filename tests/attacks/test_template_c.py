@@ -228,6 +228,7 @@ ATTACKS = [
     ("size_t *w = (size_t *)rows; *w = 16;\n", Guard.POINTERS),
     ("float *q = c; {{ store('&q', zero('full'), 'full') }};\n", Guard.POINTERS),
     ("{{ store('n', zero('full'), 'full') }};\n", Guard.POINTERS),
+    ("{{ store('c', load('rows', 'full'), 'full') }};\n", Guard.BOUNDS),
     ("c[0] = ((const float *)(n ? 16 : 32))[0];\n", Guard.POINTERS),
     ("c[0] = *(const float *)(c[0] = 3);\n", Guard.POINTERS),
 ]

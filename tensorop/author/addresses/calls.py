@@ -126,8 +126,9 @@ class Calls:
             elif argument == "dst":
                 places = [(columns, numbers["ldd"]), (rows, ONE)]
             self._memory.near(path, at.offset, *(count for count, _ in places))
-            if at.type != (wanted := self._types[_FORMATS[argument]]):
-                raise Refusal(Guard.BOUNDS, f"'{of.name}' expects a pointer to {wanted}, got one to {at.type}")
+            if (at.type, at.operand.stars) != (wanted := self._types[_FORMATS[argument]], 1):
+                got = at.type + " *" * (at.operand.stars - 1)
+                raise Refusal(Guard.BOUNDS, f"'{of.name}' expects a pointer to {wanted}, got one to {got}")
             self._memory.reach(path, at, places, writes=of.returns == "memory" and i == 0)
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -164,8 +165,7 @@ class Loop:
                 return
         if isinstance(self._before.env.get(name), (Int, Ptr)):
             with suppress(Refusal):  # it depends on locals of the loop
-                step = poly_of(self._expressions.value(self._before.under(), value))
-                if step is not None:
+                if (step := poly_of(self._expressions.value(replace(self._before, checked=False), value))) is not None:
                     self._steps[name] = (self._steps.get(name) or ZERO).plus(step, by)
 
     # ---- one iteration

@@ -96,8 +96,7 @@ def joined(a: Mapping[str, Value], b: Mapping[str, Value]) -> dict[str, Value] |
         elif other is None or Data.UNSET in (value, other):
             made[name] = Data.UNSET
         elif isinstance(value, (Data, PartialVector)) and isinstance(other, (Data, PartialVector)):
-            both = isinstance(value, Data) and isinstance(other, Data)
-            made[name] = Data.NUMBER if both else PartialVector(ZERO)
+            made[name] = Data.NUMBER if isinstance(value, Data) and isinstance(other, Data) else PartialVector(ZERO)
         else:
             return None
     return made
