@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { BLOCK = 8 };
 
@@ -49,26 +50,17 @@ struct attention {
 };
 
 static inline struct attention attention_of(const struct tensorop_call *call) {
-    const int64_t *d = call->dim, *flag = call->flag;
-    return (struct attention){.b = d[DIM_b],
-                              .h = d[DIM_h],
-                              .g = d[DIM_g],
-                              .s = d[DIM_s],
-                              .t = d[DIM_t],
-                              .d = d[DIM_d],
-                              .left = flag[FLAG_left],
-                              .right = flag[FLAG_right],
-                              .bhsd = flag[FLAG_layout] == LAYOUT_bhsd,
-                              .start = flag[FLAG_align] == ALIGN_start,
-                              .ragged = (int)flag[FLAG_ragged],
-                              .scale = (float)call->scalar[SCALAR_scale],
-                              .q = call->buffer[BUFFER_q],
-                              .k = call->buffer[BUFFER_k],
-                              .v = call->buffer[BUFFER_v],
-                              .starts_q = call->buffer[BUFFER_starts_q],
-                              .starts_k = call->buffer[BUFFER_starts_k],
-                              .o = call->buffer[BUFFER_o],
-                              .lse = flag[FLAG_lse] ? call->buffer[BUFFER_lse] : NULL};
+    const int64_t *flag = call->flag;
+    void *const *at = call->buffer;
+    struct attention z = {.scale = (float)call->scalar[SCALAR_scale], .q = at[BUFFER_q]};
+    memcpy(&z, call->dim, 6 * sizeof *call->dim); /* b to d */
+    z.left = flag[FLAG_left], z.right = flag[FLAG_right];
+    z.bhsd = flag[FLAG_layout] == LAYOUT_bhsd, z.start = flag[FLAG_align] == ALIGN_start;
+    z.ragged = (int)flag[FLAG_ragged];
+    z.k = at[BUFFER_k], z.v = at[BUFFER_v], z.o = at[BUFFER_o];
+    z.starts_q = at[BUFFER_starts_q], z.starts_k = at[BUFFER_starts_k];
+    z.lse = flag[FLAG_lse] ? at[BUFFER_lse] : NULL;
+    return z;
 }
 
 /* e^x, by 2^n e^r with |r| <= ln 2 / 2 and e^r by its series */

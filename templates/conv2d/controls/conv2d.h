@@ -2,6 +2,8 @@
 #include "call.h"
 #include "slots.h"
 
+#include <string.h>
+
 #if defined TENSOROP_DTYPE_f64
 #define REAL double
 #else
@@ -19,30 +21,11 @@ struct conv2d {
 };
 
 static inline struct conv2d conv2d_of(const struct tensorop_call *call) {
-    const int64_t *a = call->dim;
-    struct conv2d z = {.n = a[0],
-                       .c = a[1],
-                       .h = a[2],
-                       .w = a[3],
-                       .k = a[4],
-                       .r = a[5],
-                       .s = a[6],
-                       .u = a[7],
-                       .v = a[8],
-                       .p = a[9],
-                       .b = a[10],
-                       .l = a[11],
-                       .q = a[12],
-                       .d = a[13],
-                       .e = a[14],
-                       .g = a[15],
-                       .nhwc = call->flag[FLAG_layout] == LAYOUT_nhwc,
-                       .biased = (int)call->flag[FLAG_bias],
-                       .relu = (int)call->flag[FLAG_relu],
-                       .x = call->buffer[BUFFER_x],
-                       .taps = call->buffer[BUFFER_w],
-                       .bias = call->buffer[BUFFER_bias],
-                       .y = call->buffer[BUFFER_y]};
+    struct conv2d z = {.relu = (int)call->flag[FLAG_relu], .y = call->buffer[BUFFER_y]};
+    memcpy(&z, call->dim, 16 * sizeof *call->dim); /* n to g */
+    z.nhwc = call->flag[FLAG_layout] == LAYOUT_nhwc, z.biased = (int)call->flag[FLAG_bias];
+    z.x = call->buffer[BUFFER_x], z.taps = call->buffer[BUFFER_w];
+    z.bias = call->buffer[BUFFER_bias];
     z.high = (z.h + z.p + z.b - z.d * (z.r - 1) - 1) / z.u + 1;
     z.wide = (z.w + z.l + z.q - z.e * (z.s - 1) - 1) / z.v + 1;
     return z;
