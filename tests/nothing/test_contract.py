@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.call import Call
+from tensorop.model.expression import evaluate
 from tensorop.model.kernel import Constraint
 from tensorop.model.problem import Problem
 from tensorop.model.shape import Shapes
+from tensorop.package import binding
 from tensorop.specs import operators
 from tests.support import plugins
 from tests.support.commands import ROOT
@@ -367,8 +369,9 @@ def test_a_product_has_no_code_for_strides_panels_and_second_operands(tmp_path: 
     def tile"""
     text = f"import numpy as np\n{before}{own}{after.split('    def tile')[1]}"
     (folder / "reference.py").write_text(text)
-    reference, rng = operators.load("axpy", (tmp_path,)).reference, np.random.default_rng(1)
-    sizes = {"m": 4, "n": 5, "k": 8}
+    (folder / "binding.py").unlink()
+    operator, rng = operators.load("axpy", (tmp_path,)), np.random.default_rng(1)
+    reference, sizes = operator.reference, {"m": 4, "n": 5, "k": 8}
 
     def called(**options: int | float) -> tuple[Problem, Call]:
         problem = reference.problem("f32", sizes, options)
@@ -377,6 +380,15 @@ def test_a_product_has_no_code_for_strides_panels_and_second_operands(tmp_path: 
     assert [called(by_column=x, ta=y)[1].lds for x, y in ((0, 0), (0, 1), (1, 0), (1, 1))] == [
         (8, 5, 5), (4, 5, 5), (4, 8, 4), (8, 8, 4)
     ]  # fmt: skip
+    for options in ({"by_column": 1, "ta": 1}, {"by_column": 1}, {"ta": 1}, {}):  # as generated C has it
+        problem, _ = called(**options)
+        for name, matrix in reference.matrices(problem).items():
+            (number,), length = reference.operands[name].lines
+            known = reference.known(problem)
+            assert (evaluate(number, known), evaluate(length, known)) == (matrix.outer, matrix.inner)
+    assert "call->ld_A" in operator.interface.operands[0].elements
+    with pytest.raises(SpecError, match=r"binding.py: missing; without this file, operands.A.leading must be true"):
+        binding.of(operator)
     assert called(alpha=0.1)[1].scalars == (np.float32(0.1), 0)
     for options, poisoned in (
         ({"alpha": 0}, [True, True, True]),
