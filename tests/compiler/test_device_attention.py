@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tensorop.author import offline
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import product
+from tensorop.cuda import job_kernels, product
 from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
@@ -31,6 +32,7 @@ from tensorop.provision import nvcc
 from tensorop.specs import operators, platforms
 from tensorop.target import KitRequest
 from tests.support.classes import some
+from tests.support.commands import ROOT
 from tests.support.device_products import driver
 
 ATTENTION, SM80 = operators.load("attention"), platforms.load("cuda-sm80")
@@ -105,17 +107,63 @@ def test_a_layout_has_the_masks_that_differ_least_from_the_usual_ones() -> None:
     assert (found[1,]["left"], found[1,]["right"], found[1,]["layout"]) == (-1, 0, "bshd")
 
 
-@pytest.mark.covers("platform cuda-sm80")
-def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def made(folder: Path, dtype: str, image: bytes) -> Path:
+    """A product with six variants, whose kernels are made up."""
     variants = []
     for masked in (0, 1):
         places = layout(masked).chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
-        variants += [LibraryVariant(layout(masked).candidate(place), "bf16", 0) for place in places]
-    records = [cuda._record(one.candidate, Built(b"x", 0), 0) for one in variants]
+        variants += [LibraryVariant(layout(masked).candidate(place), dtype, 0) for place in places]
+    records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
-    made = product.product(Content(ATTENTION, SM80, variants, records, [b"pointers"], {0: "a kernel"}, facts))
-    root = tmp_path / "attention"
-    publish.publish(publish.stage(made, root), root)
+    whole = product.product(Content(ATTENTION, SM80, variants, records, [image], {0: "a kernel"}, facts))
+    publish.publish(publish.stage(whole, folder), folder)
+    return folder
+
+
+# What a library passes to its kernels, computed: each block takes its share of the rows of a head.
+PLAIN = """
+extern "C" __global__ void tensorop_kernel(Args p) {
+    const int rows = (p.s + p.tiles - 1) / p.tiles, first_row = blockIdx.x % p.tiles * rows;
+    const int head = blockIdx.x / p.tiles % p.heads, of_k = head / p.shared;
+    const int64_t batch = blockIdx.x / p.tiles / p.heads;
+    const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + head * p.q_head;
+    const uint16_t *const k = (const uint16_t *)p.k + batch * p.k_batch + of_k * p.k_head;
+    const uint16_t *const v = (const uint16_t *)p.v + batch * p.v_batch + of_k * p.v_head;
+    uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + head * p.o_head;
+    for (int i = first_row; i < first_row + rows && i < p.s && threadIdx.x == 0; ++i) {
+        double total = 0, sums[128] = {0};
+        for (int j = 0; j < p.t; ++j) {
+            double score = 0;
+            for (int c = 0; c < p.d; ++c)
+                score += read(q, i * p.q_row + c, F16) * read(k, j * p.k_row + c, F16);
+            const double w = j < int64_t(i) + p.low || j > int64_t(i) + p.high
+                                 ? 0 : exp2((p.turned ? -1 : 1) * p.scale * score);
+            total += w;
+            for (int c = 0; c < p.d; ++c)
+                sums[c] += w * read(v, j * p.v_row + c, F16);
+        }
+        for (int c = 0; c < p.d; ++c)
+            write(o, i * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
+        if (p.lse)
+            p.lse[(batch * p.heads + head) * p.s + i] = total > 0 ? float(log(total)) : -HUGE_VALF;
+    }
+}
+"""
+
+
+def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
+    root = made(tmp_path / "attention", "f16", b"kit\0")
+    driver(tmp_path, ATTENTION, (ATTENTION.folder / "device/args.h.j2").read_text() + PLAIN)
+    there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "tests.support.attention_arrays", str(root)]
+    done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "as expected\n"
+
+
+@pytest.mark.covers("platform cuda-sm80")
+def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = made(tmp_path / "attention", "bf16", b"pointers")
     driver(tmp_path, ATTENTION)
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)

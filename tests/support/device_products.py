@@ -94,12 +94,13 @@ def made(
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen
 
 
-def driver(folder: Path, operator: Operator = GEMM) -> None:
-    """Builds libcuda.so.1 there, with the kernels of an operator's kits."""
-    text = kit.kernels(kit.sources(operator, ("bf16", "f16")))
+def driver(folder: Path, operator: Operator = GEMM, more: str = "") -> None:
+    """Builds libcuda.so.1 there, with the kernels of an operator's kits. more: CUDA of a kernel `tensorop_kernel`"""
+    text = kit.kernels(kit.sources(operator, ("bf16", "f16"))) + more
     (folder / "kernels.cu").write_text(text)
-    whole = {"kit_reference", "kit_matvec", "kit_hold", "kit_poke"}  # whose grid matters
-    each = [f"EACH({name}, {str(name not in whole).lower()})\n" for name in re.findall(r"void (kit_\w+)\(", text)]
+    whole = {"kit_reference", "kit_matvec", "kit_hold", "kit_poke", "tensorop_kernel"}  # whose grid matters
+    names = re.findall(r"void (kit_\w+|tensorop_kernel)\(", text)
+    each = [f"EACH({name}, {str(name not in whole).lower()})\n" for name in names]
     (folder / "each.inc").write_text("".join(each))
     (folder / "driver.h").write_text((paths.native_dir() / "device" / "driver.h.j2").read_text())
     (folder / "kit_on_cpu.cpp").write_text('#include "kit_on_cpu.h"\n')

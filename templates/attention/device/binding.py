@@ -14,6 +14,7 @@ from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan,
 CARD = "tensorop_attention_cuda_card"
 _TYPES = {"bfloat16": 0, "uint16": 0, "float16": 1}
 _DTYPES = {"bfloat16": "bf16", "uint16": "bf16", "float16": "f16"}
+_MOST_DIM, _TOO_LARGE = 128, 4  # status of the header
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
 _RECORD = """
@@ -55,6 +56,9 @@ def bind(library: Any) -> Callable[..., Any]:
         of_k, keys, key_heads, _ = _sizes(k, layout)
         if of_k != batch or k.shape[-1] != dim:
             raise refuse(ValueError, f"q is {q.shape} and k is {k.shape}: batch and numbers of a head must agree")
+        if dim > _MOST_DIM:
+            said = f"q has {dim} numbers a head, this library serves up to {_MOST_DIM}: use another library"
+            raise refuse(ValueError, said, _TOO_LARGE)
         if not key_heads or heads % key_heads:
             raise refuse(ValueError, f"q has {heads} heads and k has {key_heads}: those of k must divide those of q")
         fields = {

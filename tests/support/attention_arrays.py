@@ -1,0 +1,124 @@
+"""attention by a product for a device, on arrays that only tell of themselves by a protocol: argv is its folder.
+
+A process of its own has the fake driver, whose kernel computes what the library passes on (test_device_attention.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorop
+from tests.support.device_arrays import FAKE, ByDlpack, Held, memory
+from tests.support.device_calls import bits
+
+attention = tensorop.load(sys.argv[1]).attention
+
+
+def array(values: np.ndarray, pad: int = 0, shift: int = 0) -> Held:
+    """Rows with `pad` elements between them, `shift` elements behind a multiple of 256 bytes."""
+    *lines, dim = values.shape
+    view = memory(int(np.prod(lines)) * (dim + pad), shift).reshape(*lines, dim + pad)[..., :dim]
+    view[...] = bits(values, 1)
+    return ByDlpack(view)
+
+
+class Floats(ByDlpack):
+    """Of float32."""
+
+    @property
+    def numbers(self) -> np.ndarray:
+        return self.view
+
+
+def expected(q: Any, k: Any, v: Any, scale: float, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """Output and log-sum-exps of arrays (batch, rows, heads, d); query i sees the keys from i + low to i + high."""
+    (_, s, h, _), (_, t, g, _) = q.shape, k.shape
+    scores = scale * np.einsum("bihd,bjhd->bhij", q, np.repeat(k, h // g, axis=2))
+    apart = np.arange(t)[None, :] - np.arange(s)[:, None]
+    w = np.where((apart >= low) & (apart <= high), np.exp(scores), 0)
+    total = w.sum(axis=3, keepdims=True)
+    o = np.einsum("bhij,bjhd->bihd", w / np.where(total == 0, 1, total), np.repeat(v, h // g, axis=2))
+    with np.errstate(divide="ignore"):
+        return o, np.log(total[..., 0])
+
+
+def test_calls_are_right() -> None:
+    far = 1 << 40
+    for number in range(24):
+        rng = np.random.default_rng(number)
+        b, g, s, t, d = (int(rng.integers(1, most)) for most in (3, 3, 9, 12, 20))
+        h = g * int(rng.integers(1, 4))
+        q, k, v = (
+            rng.standard_normal(shape).astype(np.float16).astype(np.float64)
+            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, d))
+        )
+        left, right = ((-1, -1), (-1, 0), (2, 1), (0, -1))[number % 4]
+        align, by_head = ("end", "start")[number // 4 % 2], bool(number // 8 % 2)
+        scale = (None, -0.75, 0.3)[number % 3]
+        own = 0 if align == "start" else t - s
+        o, lse = expected(q, k, v, 1 / np.sqrt(d) if scale is None else scale,
+                          own - left if left >= 0 else -far, own + right if right >= 0 else far)  # fmt: skip
+        given = [array(x.swapaxes(1, 2) if by_head else x, (0, 8, 3)[number % 3], number % 2) for x in (q, k, v, q)]
+        sums = Floats(np.full((b, h, s), 7, np.float32), code=2)
+        layout = "bhsd" if by_head else "bshd"
+        more = {"causal": True} if (left, right) == (-1, 0) else {"window": (left, right)}
+        got = attention(*given[:3], align=align, layout=layout, scale=scale, lse=sums, out=given[3], stream=64, **more)
+        assert got is given[3]
+        found = got.values().swapaxes(1, 2) if by_head else got.values()
+        assert np.allclose(found, o, rtol=2e-3, atol=1e-3), number
+        assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), number
+        assert given[0].asked == [64]
+
+
+def test_a_head_that_no_kernel_serves_is_refused() -> None:
+    one = [array(np.ones((1, 4, 1, 136))) for _ in range(4)]
+    with pytest.raises(ValueError, match="q has 136 numbers a head, this library serves up to 128") as caught:
+        attention(*one[:3], out=one[3], stream=64)
+    assert caught.value.status == 4
+
+
+def test_what_is_wrong_is_said_with_status_and_next_step() -> None:
+    def ones(*shape: int) -> Held:
+        return array(np.ones(shape))
+
+    q, k = ones(1, 4, 6, 16), ones(1, 5, 2, 16)
+    for given, more, status, said in (
+        ((ones(4, 6, 16), k, k), {}, 1, "q has 3 dimensions, expected 4 in order bshd"),
+        ((q, k, ones(1, 6, 2, 16)), {}, 1, "they must agree"),
+        ((q, ones(1, 5, 4, 16), ones(1, 5, 4, 16)), {}, 1, "q has 6 heads and k has 4: those of k must divide"),
+        ((q, ones(1, 5, 2, 8), ones(1, 5, 2, 8)), {}, 1, "batch and numbers of a head must agree"),
+        ((ByDlpack(memory(768).reshape(1, 4, 6, 32)[..., ::2]), k, k), {}, 1, "whose last axis is contiguous"),
+        (
+            (q, ByDlpack(memory(160).reshape(1, 5, 2, 16), code=4), k),
+            {},
+            3,
+            "k is bfloat16, this library holds float16: convert it",
+        ),
+        ((q, k, k), {"layout": "sbhd"}, 1, "layout is 'sbhd', expected 'bshd' or 'bhsd'"),
+        ((q, k, k), {"align": "left"}, 1, "align is 'left', expected 'end' or 'start'"),
+        ((q, k, k), {"window": 3}, 1, "window is 3, expected two integers"),
+        ((q, k, k), {"window": (-2, 0)}, 1, "window is -2, 0: each must be -1 or more"),
+        ((q, k, k), {"scale": float("inf")}, 1, "an argument is invalid"),
+        ((q, k, k), {"scale": "2"}, 1, "scale is '2': it must be a real number"),
+        ((q, k, k), {"causal": 2}, 1, "causal is 2: it must be True or False"),
+        ((q, k, k), {"out": ones(1, 4, 6, 8)}, 1, "out is 1 x 4 x 6 x 8, the output is 1 x 4 x 6 x 16"),
+        ((q, k, k), {"lse": ones(1, 6, 4)}, 3, "lse is float16, of float16 it must be float32"),
+        ((q, k, k), {"out": q}, 1, "out overlaps q"),
+    ):
+        before = FAKE.fake_launches()
+        words = {"out": ones(1, 4, 6, 16), "stream": 64, **more}
+        with pytest.raises((TypeError, ValueError, RuntimeError), match=said) as caught:
+            attention(*given, **words)
+        assert caught.value.status == status, said
+        assert FAKE.fake_launches() == before
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+    sys.stdout.write("as expected\n")
