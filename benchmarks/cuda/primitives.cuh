@@ -554,10 +554,10 @@ TEST(mma_sum_clear) {
     leave<8>(out, sum.v);
 }
 
-TEST(mma_sum_scaled) {
+TEST(mma_sum_negated) {
     SumTile sum;
     take<8>(sum.v, in, 0);
-    sum_scaled(sum, -0.5f);
+    sum_negated(sum);
     leave<8>(out, sum.v);
 }
 

@@ -463,7 +463,7 @@ TESTS: dict[str, dict[str, Test]] = {
         **warps("tile_b_turned", leaves(np.uint16, fragment_of(True, True)), noise),
         **warps("tile_multiply", mma_left, mma_operands, every=True),
         **warps("sum_clear", of_sums(np.zeros_like)),
-        **warps("sum_scaled", of_sums(lambda sums: sums * -0.5)),
+        **warps("sum_negated", of_sums(lambda sums: -sums)),
         **warps("sum_masked", of_sums(masked)),
         **warps("sum_exp2", of_sums(lambda sums, by: np.exp2(sums * 2 - np.where(np.isinf(by), 0, by)), SHIFT)),
         **warps("sum_by_rows", of_sums(np.multiply, ROWS_OF)),

@@ -332,7 +332,8 @@ def _in_turn(ended: Sequence[Finished], vlens: Sequence[int]) -> list[Kernel]:
 def digest(operator: Operator, target: Target) -> str:
     """Digest of the platform, its primitives and the operator's files, on which the result of each trial depends."""
     platform = asdict(target.platform, dict_factory=as_first_written)
-    parts = [json.dumps([platform, target.name], sort_keys=True, default=str).encode()]
+    # the order of a set of texts differs from process to process
+    parts = [json.dumps([platform, target.name], sort_keys=True, default=sorted).encode()]
     whole = any((folder / instantiate.CANDIDATE).is_file() for folder in operator.templates)
     folders = operator.templates if whole else operator.parts
     if not target.measures:

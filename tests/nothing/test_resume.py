@@ -85,3 +85,29 @@ def test_killed_and_resumed_is_the_search_it_was(tmp_path, uninterrupted, events
 def test_fields_that_came_later_and_say_nothing_leave_keys_as_they_were() -> None:
     assert as_first_written([("name", "rvv"), ("fixed_vlen", 0), ("addresses", {})]) == {"name": "rvv", "fixed_vlen": 0}
     assert as_first_written([("addresses", {"tile": "uint64_t"})]) == {"addresses": {"tile": "uint64_t"}}
+
+
+DIGESTS = """
+from tensorop.backends import reach
+from tensorop.search.task import digest
+from tensorop.specs import catalog, operators, platforms
+for name in catalog.names("platforms"):
+    platform = platforms.load(name)
+    print(name, digest(operators.load("gemm"), reach(platform, "null" if platform.device is None else None)))
+"""
+
+
+def test_every_process_computes_the_same_digest_of_a_platform():
+    """It is a fact that a resumed run shares with its journal."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert "cuda-sm90 " in found.pop()

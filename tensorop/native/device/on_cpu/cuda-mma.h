@@ -123,9 +123,9 @@ static void together(Lane *warp) {
     }
 }
 
-static void sum_scaled(SumTile &sum, float by) {
+static void sum_negated(SumTile &sum) {
     for (int e = 0; e < 8; ++e)
-        sum.at[e] *= by;
+        sum.at[e] = -sum.at[e];
 }
 static void sum_masked(SumTile &sum, int row, int key, int low, int high, int end) {
     for (int e = 0; e < 8; ++e) {
