@@ -753,6 +753,14 @@ def test_c_beyond_the_kernel_is_refused_by_its_guard(body: str, guard: Guard) ->
     assert outcome.message.startswith(f"{guard.value}: "), outcome.message
 
 
+def test_a_precondition_that_cannot_be_read_is_never_proved() -> None:
+    """It is on integers alone, but no comparison of sums and products."""
+    store = replace(rvv.by_name["store"], preconditions=("vl % 2 == 0",))
+    outcome = judged("{{ store('c', zero('full'), 'full') }};\n", replace(rvv, by_name={**rvv.by_name, "store": store}))
+    assert isinstance(outcome, Outcome), outcome
+    assert outcome.message.startswith("bounds: 'store' requires vl % 2 == 0, "), outcome.message
+
+
 DEEP = {
     "brackets": "(" * 60000,
     "braces": "{ " * 30000 + "} " * 29999,
