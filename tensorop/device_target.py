@@ -57,10 +57,10 @@ class DeviceTarget(Target):
         """The templates of a job: the operator's own, then its author's, which the journal has after that."""
 
     @abstractmethod
-    def kernels(self, whole: JobContext) -> Generator[Event, None, DeviceContent | None]:
-        """Chooses kernels, and builds those that the journal does not have; None without enough for a library.
+    def kernels(self, whole: JobContext) -> Generator[Event, None, DeviceContent]:
+        """Chooses kernels, and builds those that the journal does not have.
 
-        A stop request ends it.
+        A stop request ends it. Raises Stopped if there are not enough for a library.
         """
 
     @abstractmethod

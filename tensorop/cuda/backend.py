@@ -16,7 +16,7 @@ from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.job_kernels import NOT_MEASURED, JobKernels, usual
 from tensorop.cuda.product import Content, content, product
 from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem
-from tensorop.errors import JobError, UsageError
+from tensorop.errors import JobError, Stopped, UsageError
 from tensorop.events import Event, Phase
 from tensorop.model.budget import Budgets
 from tensorop.model.kernel import KernelTemplate
@@ -117,11 +117,14 @@ class Backend(DeviceTarget):
         found = author.FamilyAuthor(whole.job, whole.operator, self, whole.seed, whole.work)
         return (yield from found.templates(whole.journal))
 
-    def kernels(self, whole: JobContext) -> Generator[Event, None, Content | None]:
+    def kernels(self, whole: JobContext) -> Generator[Event, None, Content]:
         made = JobKernels(whole, nvcc.nvcc(offline=whole.job.offline or None))
         yield from made.choose()
         if not made.good:
-            return None
+            raise Stopped(
+                "stopped before each layout had a kernel for any alignment, so there is no library",
+                hint="run the same command again to resume",
+            )
         held, name = made.content(), f"lib{library.name_of(whole.operator)}.so"
         yield Phase("library", f"{name}, {len(held.images)} kernels in {len(held.variants)} variants")
         return held

@@ -15,7 +15,7 @@ from tensorop.commands.opened import Opened
 from tensorop.device_target import DeviceContent, DeviceTarget
 from tensorop.dispatch import inside, winners
 from tensorop.dispatch.evidence import RefusedVariant
-from tensorop.errors import BoardError, JobError, NoFigure, Stopped
+from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
 from tensorop.model.bench import Bench
 from tensorop.model.kernel import Variant
@@ -79,16 +79,11 @@ def deliver(whole: JobContext, tasks: Tasks, found: list[Winners], interrupted: 
 def predicted(whole: JobContext, target: DeviceTarget) -> Iterator[Event]:
     """Builds a device's kernels and delivers their library; events, `Done` last.
 
-    If this machine has the device, the library is verified and measured there before it is published. Raises Stopped
-    without enough kernels for a library, JobError if it is wrong on the device; the folder stays unchanged then.
+    If this machine has the device, the library is verified and measured there before it is published. Raises JobError
+    if it is wrong there; the folder stays unchanged then.
     """
     job, stop = whole.job, whole.stop
     content = yield from target.kernels(whole)
-    if content is None:
-        raise Stopped(
-            "stopped before each layout had a kernel for any alignment, so there is no library",
-            hint="run the same command again to resume",
-        )
     stop.goes_on(f"stopping: the kernels that are built become the library. {AGAIN}")
     stop.scratch, remark = publish.scratch_of(job.out), target.remark
     staged = publish.stage(content.product(), job.out)
@@ -96,6 +91,7 @@ def predicted(whole: JobContext, target: DeviceTarget) -> Iterator[Event]:
         extra, results = {}, None
         if measured := None if stop.asked else (yield from _on_device(whole, target, staged, content)):
             made, remark = measured
+            whole.journal.note("verification", made.results["verification"])
             staged, extra, results = publish.stage(made.product, job.out), made.extra, made.results
         early = stop.asked
         yield from _published(whole, staged, extra, results)
@@ -119,7 +115,7 @@ def _on_device(
         )
         return None
     kits = subpackages.require("kits", "here", f"measuring on {name}")
-    return (yield from kits.measured(job, _opened(whole, staged), content, name, stop))
+    return (yield from kits.measured(job, _opened(whole, staged), content, name, whole.journal, stop))
 
 
 def _published(

@@ -34,62 +34,71 @@ from tensorop.model.problem import Problem
 from tensorop.model.shape import Shape
 from tensorop.process import children, scratch
 from tensorop.process.stopping import StopRequest
+from tensorop.store.journal import Journal
 from tensorop.target import KitRequest
 
 BEST, FIRST = "cublaslt", "cublaslt-top1"
 _ANSWERS = "{} of its answers to seven queries, 32 MiB of workspace"
 _START_S, _STEP_S = 300.0, 60.0  # limits; a step usually takes about a second
+NOTE, _LINES = "kit", 100  # the journal's notes of a kit's results; lines of one
 _STAYS = "the product stays as the model chose"
 
 
 def measured(
-    job: Job, found: Opened, content: DeviceContent, name: str, stop: StopRequest
+    job: Job, found: Opened, content: DeviceContent, name: str, journal: Journal, stop: StopRequest
 ) -> Generator[Event, None, tuple[Retuned, str] | None]:
     """Runs the kit of a job's staged product on the GPU `name`: the product with the choice that its times correct.
 
     With machine and date of the measurement, for the user. None if nothing could be measured there.
 
-    The kit's program appends each result to a file of the job's folder, and goes on there when the job is started
-    again. Raises JobError if the library is wrong on the GPU.
+    The kit's program appends each result to a file in work/, and goes on there when the job is started again. When it
+    has ended, the journal gets the file's lines. Raises JobError if the library is wrong on the GPU.
     """
-    of, ended = DeviceProduct(found, *read_manifest(found), content), None
+    of, status, why = DeviceProduct(found, *read_manifest(found), content), -1, "it was stopped"
     shapes = () if job.suite == found.operator.usual else job.shapes  # no --shapes was given
     with stop.may_end(f"stopping: {_STAYS}"):
         plan = of.plan(KitRequest(shapes, exporting.PROBES))
         rows, steps = job.out.absolute() / "work" / f"kit-{plan.kit[:16]}.jsonl", plan.steps
-        if job.fresh:
-            rows.unlink(missing_ok=True)
+        notes = [data["lines"] for note, data in journal.history.notes if note == NOTE and data["kit"] == plan.kit]
+        if job.fresh or not rows.exists():
+            rows.write_text("".join(line for lines in notes for line in lines), encoding="ascii")
         yield Phase("measuring", f"on {name}: {steps['control']} controls, {steps['verify']} verifications, "
                     f"{steps['time']} shapes; this takes some minutes, Ctrl-C skips it")  # fmt: skip
-        ended = _run(plan, rows)
-    if ended is None or ended.returncode not in (0, 1):
-        why = "it was stopped" if ended is None else (ended.stderr.strip() or "no word").splitlines()[-1]
+        status, why = _run(plan, rows)
+    if status not in (0, 1):
         yield Note(f"measuring on {name} stopped: {why}; {_STAYS}")
         return None
     try:
         result = results.read(rows, of)
     except JobError as error:
-        raise JobError(
-            f"the library failed on {name} and was not installed: {error.message}", hint=error.hint
-        ) from None
+        error.message = f"the library failed on {name} and was not installed: {error.message}"
+        raise
+    if not notes:
+        lines = rows.read_text(encoding="ascii").splitlines(keepends=True)
+        for at in range(0, len(lines), _LINES):
+            journal.note(NOTE, {"kit": plan.kit, "lines": lines[at : at + _LINES]})
     made = of.retuned([result.kept], result, job.jobs)
     yield from map(Note, made.lines)
     return made, f"{of.source(result)}: {len(result.kept.rows)} problems"
 
 
-def _run(plan: KitPlan, rows: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a kit's program, which writes the file `rows` or goes on with it. Status 1: the library is wrong."""
-    seconds = _START_S + sum(plan.steps.values()) * _STEP_S
+def _run(plan: KitPlan, rows: Path) -> tuple[int, str]:
+    """Runs a kit's program, which writes the file `rows` or goes on with it: its status, and its last words.
+
+    Status 1: the library is wrong.
+    """
+    steps = sum(plan.steps.values())
+    seconds = _START_S + steps * _STEP_S
     with scratch.folder("kit") as folder:
         for name in ("kit", "plan.txt"):
             (folder / name).write_bytes(plan.files[name])
         (folder / "kit").chmod(0o755)
         argv = [str(folder / "kit"), "plan.txt", str(rows)]
         try:
-            return children.run(argv, cwd=folder, env=settings.scrubbed_environment(), timeout=seconds)
+            ended = children.run(argv, cwd=folder, env=settings.scrubbed_environment(), timeout=seconds)
         except subprocess.TimeoutExpired:
-            why = f"{sum(plan.steps.values())} steps took more than {seconds:.0f} s"
-            return subprocess.CompletedProcess([], -signal.SIGKILL, "", why)
+            return -signal.SIGKILL, f"{steps} steps took more than {seconds:.0f} s"
+        return ended.returncode, (ended.stderr.strip() or "no word").splitlines()[-1]
 
 
 # --- verify and bench ------------------------------------------------------------------------------------------------
@@ -185,12 +194,9 @@ def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[Ki
             hint=f"use a kit where you accept that: {paths.command('export', of.root, plugins=found.plugins)}",
         )
     with scratch.folder("results") as folder:
-        ended = _run(of.plan(request), folder / "result.jsonl")
-        if ended.returncode not in (0, 1):
-            why = (ended.stderr.strip() or "no word").splitlines()[-1]
-            raise JobError(
-                f"the kit's program failed with status {ended.returncode}: {why}", hint="run `tensorop doctor`"
-            )
+        status, why = _run(of.plan(request), folder / "result.jsonl")
+        if status not in (0, 1):
+            raise JobError(f"the kit's program failed with status {status}: {why}", hint="run `tensorop doctor`")
         result = results.typed(folder / "result.jsonl")
     machine = result.machines[0]
     assert isinstance(machine, DeviceMachine)

@@ -92,7 +92,8 @@ def gather(folder: Path, plugins: tuple[Path, ...] = ()) -> Report:
     bench = next(iter(_comparisons(folder / _SHARE / "bench.json")), None)
     notes = _notes(history)
     begun = notes.pop(start.NOTE, [{}])[-1]
-    notes.pop("dispatch", None)  # the costs of every variant are not shown
+    for name in ("dispatch", "kit", "counted"):  # single measurements are not shown
+        notes.pop(name, None)
     ended = [item for item in history.replay() if isinstance(item, Finished)]
     loaded = part(
         "operator and platform", lambda: _load(history, list(held), folder / _SHARE / "manifest.json", plugins), None

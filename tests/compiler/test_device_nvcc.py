@@ -130,6 +130,7 @@ def test_a_killed_job_without_a_device_goes_on_and_ends_with_a_whole_product(pla
     assert card["facts"]["ptxas"]
     assert set(card["dtypes"]) == {"bf16", "f16"}
     manifest = json.loads((done.out / "share/tensorop/manifest.json").read_text())
+    assert "none passed" not in (done.out / "share/tensorop/report.html").read_text()
     files = {path.relative_to(done.out).as_posix() for path in done.out.rglob("*") if path.is_file()}
     assert {"include/tensorop/gemm_cuda.h", "lib/cmake/TensorOp/TensorOpConfig.cmake"} <= files
     assert set(manifest["files"]) <= files

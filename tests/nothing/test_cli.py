@@ -164,7 +164,7 @@ def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
     "words",
     [
         *(f"--platform cuda-sm90 {given}" for given in (
-            "--budget 5m", "--tuner random", "--tuner bayes", "--batch 4", "--seed 3", "--threads 4", "--fresh",
+            "--budget 5m", "--tuner random", "--tuner bayes", "--batch 4", "--seed 3", "--threads 4",
             "--unsafe", "--warm-start none", "--author-timeout 5m", "--no-search", "--only outer",
         )),
         *(f"--no-search {given}" for given in (
