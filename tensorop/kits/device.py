@@ -14,17 +14,8 @@ from tensorop import paths
 from tensorop.commands.opened import Opened
 from tensorop.device_target import DeviceContent, DeviceTarget, PredictedProduct, TimedProblem, for_device
 from tensorop.errors import UsageError
+from tensorop.kits import rows as kitrows
 from tensorop.kits.product import KINDS, KitPlan, KitProduct, KitResult, Retuned, read_manifest, unreadable
-from tensorop.kits.rows import (
-    DeviceMachine,
-    DeviceTiming,
-    KeptKit,
-    KeptOnDevice,
-    KeptRow,
-    KitMachine,
-    KitProblem,
-    KitRow,
-)
 from tensorop.measure.statistics import geomean
 from tensorop.model.problem import Problem
 from tensorop.target import KitRequest
@@ -66,8 +57,8 @@ class DeviceProduct(KitProduct):
             {"platform": {"name": platform.name, "device": dict(platform.device or {})}},
         )
 
-    def require_machine(self, path: Path, machine: KitMachine) -> None:
-        assert isinstance(machine, DeviceMachine)
+    def require_machine(self, path: Path, machine: kitrows.KitMachine) -> None:
+        assert isinstance(machine, kitrows.DeviceMachine)
         device = self.platform.device or {}
         if not int(device["least"]) <= machine.capability <= int(device["most"]):
             raise UsageError(
@@ -76,11 +67,11 @@ class DeviceProduct(KitProduct):
                 hint="run the kit on a GPU of that kind",
             )
 
-    def require_judged(self, path: Path, rows: Sequence[KitRow]) -> None:
+    def require_judged(self, path: Path, rows: Sequence[kitrows.KitRow]) -> None:
         """Nothing to check: a kit's program stops at a control with a wrong outcome."""
 
-    def row(self, path: Path, row: KitRow) -> KeptRow | None:
-        assert isinstance(row, DeviceTiming)
+    def row(self, path: Path, row: kitrows.KitRow) -> kitrows.KeptRow | None:
+        assert isinstance(row, kitrows.DeviceTiming)
         of, arms = row.of, [arm.variant for arm in row.arms if arm.variant is not None]
         dtypes = self.of_operator["dtypes"]
         count = sum(len(of_dtype["variants"]) for of_dtype in dtypes.values())
@@ -89,7 +80,7 @@ class DeviceProduct(KitProduct):
         elif len(set(arms)) != len(arms) or any(number >= count for number in (*arms, row.chosen)):
             wrong, expected = f"variants {arms!r:.80}", f"different ones, of 0 to {count - 1}"
         elif row.outcome == "ok" and any(arm.variant is not None and arm.us for arm in row.arms):
-            return KeptOnDevice(**{name: getattr(row, name) for name in _KEPT})
+            return kitrows.KeptOnDevice(**{name: getattr(row, name) for name in _KEPT})
         else:
             return None
         raise UsageError(
@@ -97,15 +88,15 @@ class DeviceProduct(KitProduct):
             hint="copy the file from the GPU machine again",
         )
 
-    def _legal(self, of: KitProblem) -> bool:
+    def _legal(self, of: kitrows.KitProblem) -> bool:
         call = self.operator.on_device
         layout = of.options.keys() == call.layouts.keys() and tuple(of.options[name] for name in call.layouts)
         return layout in call.keys and of.dims.keys() == {*call.call} and all(of.dims.values())
 
-    def where(self, machine: KitMachine) -> str:
+    def where(self, machine: kitrows.KitMachine) -> str:
         return f"{' '.join(machine.board.split()):.80}"
 
-    def retuned(self, kits: Sequence[KeptKit], result: KitResult, jobs: int) -> Retuned:
+    def retuned(self, kits: Sequence[kitrows.KeptKit], result: KitResult, jobs: int) -> Retuned:
         problems = self.problems(kits)
         with self._read():
             made, choice = self.target.retuned(self.predicted, problems, self.source(result))
@@ -130,12 +121,12 @@ class DeviceProduct(KitProduct):
         with self._read():
             return self.target.costs(self.predicted, rows, problem)
 
-    def problems(self, kits: Sequence[KeptKit]) -> list[TimedProblem]:
+    def problems(self, kits: Sequence[kitrows.KeptKit]) -> list[TimedProblem]:
         """What kits timed on the board of the last one."""
         own = [kit for kit in kits if self.board_of(kit.machine) == self.board_of(kits[-1].machine)]
-        return [self.timed(row) for kit in own for row in kit.rows if isinstance(row, KeptOnDevice)]
+        return [self.timed(row) for kit in own for row in kit.rows if isinstance(row, kitrows.KeptOnDevice)]
 
-    def timed(self, row: KeptOnDevice) -> TimedProblem:
+    def timed(self, row: kitrows.KeptOnDevice) -> TimedProblem:
         us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us and not arm.refused}
         names, dims = self.operator.on_device.call, row.of.dims
         of = self.operator.name, row.of.dtype, {name: dims[name] for name in names}, row.of.options
@@ -155,14 +146,14 @@ def read(opened: Opened) -> DeviceProduct:
     return DeviceProduct(opened, *read_manifest(opened))
 
 
-def _against(rows: Sequence[KeptRow]) -> dict[str, float]:
+def _against(rows: Sequence[kitrows.KeptRow]) -> dict[str, float]:
     """Geometric means of speedups over the baseline's best, on rows that have a baseline.
 
     before: of the variant that the library chose; fastest: of the fastest variant.
     """
     ratios: dict[str, list[float]] = {"before": [], "fastest": []}
     for row in rows:
-        assert isinstance(row, KeptOnDevice)
+        assert isinstance(row, kitrows.KeptOnDevice)
         us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us}
         best = [median(arm.us) for arm in row.arms if arm.cublaslt is not None and arm.us]
         chosen = us.get(row.chosen)

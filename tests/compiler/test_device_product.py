@@ -24,6 +24,7 @@ from tensorop.cuda.compile import Built
 from tensorop.errors import Stopped
 from tensorop.events import Building, Done, Phase
 from tensorop.model.job import Job
+from tensorop.model.trial import Kind, Outcome
 from tensorop.model.winner import by_operator
 from tensorop.package.library import facts
 from tensorop.process import children
@@ -33,7 +34,7 @@ from tensorop.provision.nvcc import Nvcc
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tests.support import shared_objects
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, events
 from tests.support.device_products import GEMM, SUPPORT, TUNED, driver, made
 
 OTHERS = [(8192, 8192, 512), (1, 2048, 4096), (64, 64, 8192), (300, 700, 900), (31, 33, 65), (2047, 2047, 2047)]
@@ -286,9 +287,9 @@ def test_a_stopped_job_keeps_the_kernels_that_are_built(
     monkeypatch.setattr(building, "build", built)
     monkeypatch.setattr(nvcc, "nvcc", lambda **_: Nvcc(Path("nvcc"), "13.0", "13.0"))
     job = Job("gemm", "cuda-sm90", ("bf16",), ((512, 512, 512),), "", trials=12, jobs=1, out=tmp_path / "gemm")
-    events, seen = pipeline.run(job, stop), []
+    running, seen = pipeline.run(job, stop), []
     with pytest.raises(Stopped) if kernels < 4 else contextlib.nullcontext():
-        for event in events:
+        for event in running:
             seen.append(event)
             if isinstance(event, Phase) and event.name == "kernels":
                 turn.release()
@@ -304,3 +305,29 @@ def test_a_stopped_job_keeps_the_kernels_that_are_built(
         manifest = json.loads((tmp_path / "gemm/share/tensorop/manifest.json").read_text())
         (part,) = by_operator(manifest).values()
         assert len(part["dtypes"]["bf16"]["variants"]) == 4
+        _goes_on(job, monkeypatch)
+
+
+def _goes_on(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stopped job builds the other kernels. One of them fails, and is not tried again after that."""
+    texts: list[str] = []
+
+    def built(text: str, *_: object) -> Built | Outcome:
+        texts.append(text)
+        return Outcome(Kind.OBJECT, "build", "spills") if len(texts) == 6 else Built(text.encode()[:200], 0)
+
+    monkeypatch.setattr(building, "build", built)
+    *_, done = pipeline.run(job)
+    assert isinstance(done, Done)
+    assert not done.early
+    ended = events(job.out, "finished")
+    kinds = [record["outcome"]["kind"] for record in ended]
+    assert kinds.count("object-refused") == 1
+    assert kinds.count("ok") >= 12
+    assert len({record["key"] for record in ended}) == len(ended)
+    failed, before = texts[5], len(texts)
+    seen = list(pipeline.run(job))
+    rounds = [event.detail for event in seen if isinstance(event, Phase) and event.name == "kernels"]
+    assert [text.partition(",")[0] for text in rounds] == ["0 to build", "0 to build"]
+    assert failed not in texts[before:]
+    assert events(job.out, "finished") == ended
