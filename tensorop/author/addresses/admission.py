@@ -103,23 +103,12 @@ class Admission:
         raise Refusal(Guard.CONDITIONS, f"the condition {spelled(apart)} {operator} 0 is not allowed: {wrong}")
 
     def pick_sizes(self, path: Path, apart: Poly) -> None:
-        """Records the sizes that a condition compares with a number inside their range, each with this number."""
-        of = self._symbols
-        if of.places:
-            self.pick(self._sizes_of_block(path, apart))
-            return
-        cases = [case for made in apart.symbols & of.choices.keys() for case in of.choices[made][1]]
-        behind = {name for facts, _ in cases for fact in facts for name in fact.symbols}
-        names = (apart.symbols | behind) & self._promises.given - self._promises.strides
-        for name in apart.symbols & of.quotients.keys():
-            names |= of.quotients[name][0].symbols & self._promises.given
-        constant = of.most if behind else abs(apart.terms.get((), 0))
-        inside = constant and LANES not in apart.symbols and not path.prove(apart) and not path.prove(ZERO - apart)
-        if behind or inside:  # else there is no number, or it is the least or the most that the size can be
-            self.pick(dict.fromkeys(names or self._bounding(path, apart.symbols & of.turns), constant))
+        """Records the sizes that a condition of a block compares with a number inside their range, each with this
+        number."""
+        self.pick(self._sizes_of_block(path, apart))
 
     def _sizes_of_block(self, path: Path, apart: Poly) -> dict[str, int]:
-        """The same for threads of a block. What differs between threads is no size, nor is the end of a tile."""
+        """What differs between threads is no size, nor is the end of a tile."""
         of, promises = self._symbols, self._promises
         behind = of.behind(apart)
         number = abs(apart.terms.get((), 0))
@@ -151,7 +140,12 @@ class Admission:
         return found
 
     def pick(self, names: Mapping[str, int]) -> None:
-        """Refuses conditions that together pick one combination of several numbers: no call may have it."""
+        """Refuses conditions of a block that together pick one combination of several numbers: no call may have it.
+
+        Of a processor's tiles verification calls each path (`author.paths`).
+        """
+        if not self._symbols.places:
+            return
         picked = self.asked.picked
         picked |= {name: max(number, picked.get(name, 0)) for name, number in names.items()}
         sizes = {name for name in picked if name in self._promises.given | self._symbols.turns}
