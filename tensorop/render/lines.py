@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
-import jinja2
-
-from tensorop.render.render import RenderError
+from tensorop.render.render import RenderError, environment
 
 _MARK = re.compile("\x01(\\d{1,6})\x02")
 _BLOCKS = ("macro", "set")  # what stands in them is a value of the template
@@ -28,7 +27,7 @@ def line_at(source: str, text: str, again: Callable[[str], str]) -> Callable[[in
 def _line(source: str, text: str, again: Callable[[str], str], place: int, of_blocks: bool) -> int:
     try:
         made = again(f"{_numbered(text, of_blocks)}\x010\x02")
-    except (RenderError, jinja2.TemplateError, ValueError):
+    except (RenderError, ValueError):
         return 0
     line = marks = 0
     for mark in _MARK.finditer(made):
@@ -48,7 +47,7 @@ def _numbered(text: str, of_blocks: bool) -> str:
     parts: list[str] = []
     at = blocks = 0
     word = ""  # of the block that is being read; "=" follows a `set` that is none
-    for _, kind, value in jinja2.Environment(keep_trailing_newline=True).lex(text):
+    for _, kind, value in environment(Path()).lex(text):
         start = text.index(value, at)
         if text[at:start].strip():
             raise ValueError("a token is not where it should be")

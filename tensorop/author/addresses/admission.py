@@ -118,7 +118,8 @@ class Admission:
             return {}
         names = (behind & promises.given) | self._bounding(path, behind & of.turns)
         names -= promises.strides | promises.tiles.keys()
-        return {name: number for name in names if not path.within(symbol(name), 0, _MOST_MODES)}
+        names = {name for name in names if not path.within(symbol(name), 0, _MOST_MODES)}
+        return {promises.counted.get(name, name): number for name in names}
 
     def _bounding(self, path: Path, turns: set[str]) -> set[str]:
         """The sizes that bound these numbers of iterations: which of these there are depends on the sizes alone.

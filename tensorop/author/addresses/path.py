@@ -23,6 +23,7 @@ class Promises:
     strides: set[str] = field(default_factory=set)
     paces: set[str] = field(default_factory=set)  # distances between a block's tiles
     steps: dict[str, int] = field(default_factory=dict)  # the elements in a step, by argument that counts in steps
+    counted: dict[str, str] = field(default_factory=dict)  # by such an argument, the size whose steps it counts
     tiles: dict[str, int] = field(default_factory=dict)  # rows or columns of the block's tile, by its first one
     operands: dict[str, OperandMemory] = field(default_factory=dict)
     numbers: dict[str, Value] = field(default_factory=dict)  # of `given`, at the function's begin

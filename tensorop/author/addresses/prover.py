@@ -89,8 +89,8 @@ class Prover:
         An additional last number is the room: elements beyond the end in which a vector that begins inside may end.
         `counts(thread, n)`: thread is a number below n. `shared(p)`: p is the block's shared memory.
         `aligned(p, n)`: p is a multiple of n bytes. `paces(step)`: the distance between a block's tiles, which
-        conditions may use like lanes. `steps(k, n)`: k counts steps of n elements. `tile(row, n)`: the block's tile
-        has n rows from this one on.
+        conditions may use like lanes. `steps(k, n)`: k counts steps of n elements; a third argument is the size that
+        they are of. `tile(row, n)`: the block's tile has n rows from this one on.
         """
         promises = self._promises
         path.env[LANES] = Int(symbol(LANES), SIZE)
@@ -105,6 +105,7 @@ class Prover:
                     promises.operands[of[1]].aligned = self._number(path, args[1]).constant or 0
                 case "steps":
                     promises.steps[of[1]] = self._number(path, args[1]).constant or 1
+                    promises.counted[of[1]] = args[2][1] if len(args) > 2 else of[1]
                 case "tile":
                     promises.tiles[of[1]] = self._number(path, args[1]).constant or 0
                 case "paces":
