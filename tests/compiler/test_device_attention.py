@@ -17,7 +17,7 @@ from tensorop.author import offline
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import job_kernels, product
+from tensorop.cuda import job_kernels, kernels, product
 from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
@@ -82,6 +82,15 @@ def test_a_kernel_is_right(point: int, masked: int, dtype: str) -> None:
 )
 def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str]) -> None:
     assert verdict(SMALL, 1, "bf16", spoil).kind is Kind.WRONG
+
+
+def test_every_start_is_legal_and_passes_the_gate() -> None:
+    for number, start in enumerate(MMA.seed_configurations):
+        of = Family(ATTENTION.on_device, MMA, {**cuda.device_numbers(SM80), "masked": number % 2})
+        same = np.logical_and.reduce([of.grid[name] == value for name, value in dict(start).items()])
+        assert same.any(), start
+        text = kernels.text(ATTENTION, SM80, MMA, ("bf16", "f16")[number % 2], of.numbers(int(np.argmax(same))))
+        assert isinstance(text, str), (start, text)
 
 
 @cache
