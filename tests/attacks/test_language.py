@@ -13,11 +13,8 @@ from tensorop.model.kernel import KernelText
 from tensorop.model.trial import Kind, Outcome
 from tests.attacks.test_template_c import in_a_tile, on_device
 
-MANY = (
-    "".join(f"if (k == {number}) c[0] = 0; " for number in range(1, 60))
-    + "if (csb == 1) c[0] = 0; "
-    + ("".join(f"if (m == {number}) c[0] = 0; " for number in range(1, 17)))
-)
+MANY = "".join(f"if (k == {number}) c[0] = 0; " for number in range(2, 63))
+MANY += "".join(f"if (alpha == {number}) c[0] = 0; if (beta == {number}) c[0] = 0; " for number in (0, 1))
 # What breaks: how A is read, the text, and what names the rule
 TEXTS = {
     # loops that do not end, and what follows them
@@ -109,10 +106,8 @@ TEXTS = {
     "a mixed condition": ("columns", "if (k > 2 && m > 2 || csb == 1) c[0] = 0;", "condition"),
     # more outcomes together than verification calls
     "many numbers": ("columns", MANY, "path"),
-    "many numbers, turn by turn": (
-        "columns",
-        "for (size_t p = 0; p < 16 * k; ++p) for (size_t q = 0; q < 16 * k; ++q) if (q == p) c[0] = 0;",
-        "path",
+    "many turns": (
+        "columns", "for (size_t p = 0; p < k; ++p) for (size_t q = 0; q < k; ++q) if (q == p) c[0] = 0;", "path",
     ),
     # divisors
     "a divisor that may be 0": ("columns", "size_t i = m / (k - 1); if (k - 1 == 0) c[m] = 0; (void)i;", "division"),
