@@ -134,8 +134,12 @@ class _Reader:
                 (rows, apart), (columns, along) = [*zip(of[1::2], of[2::2], strict=False), (_ONE, _ONE)][:2]
                 strides = [str(one[1]) for one in (apart, along) if one[0] == "name" or one == _ONE]
                 if len(strides) == 2:
-                    sides = self._size(rows, set()), self._size(columns, set())
+                    sides = self._side(rows), self._side(columns)
                     self.operands.append(LaidOperand(sides, (strides[0], strides[1])))
+
+    def _side(self, of: Term) -> str:
+        """A side of an operand; every number above 1 as 2, so that tiles of many widths share their paths."""
+        return "2" if of[0] == "number" and of[1] > 1 else self._size(of, set())
 
     def _made_of(self) -> dict[str, set[str]]:
         """The names on which each local's and argument's value depends, by any way, with itself."""

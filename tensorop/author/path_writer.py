@@ -62,18 +62,26 @@ class PathWriter:
 
     def _lines(self, nodes: Sequence[Step]) -> list[str]:
         found: list[str] = []
+        asked = set[str]()  # since the last statement that may change an answer
         for node in nodes:
             match node:
                 case NewValue(to, code, _) if to in self.needed:
+                    asked.clear()
                     if code is None:
                         name = to.partition("__")[0]
                         raise Broken("path", f"a condition depends on '{name}', whose value is not made of sizes")
                     found.append(f"{to} = {code}")
                 case Branch(code, _, then, other):
                     first, second = self._lines(then), self._lines(other)
-                    found += [f"if {code}:", *_in(first)] if first or second else [code]
-                    found += ["else:", *_in(second)] if second else []
+                    if first or second:
+                        asked.clear()
+                        found += [f"if {code}:", *_in(first)]
+                        found += ["else:", *_in(second)] if second else []
+                    elif code not in asked:
+                        asked.add(code)
+                        found.append(code)
                 case Repeat():
+                    asked.clear()
                     found += self._loop(node)
         return found
 

@@ -123,6 +123,8 @@ class _Search:
             of: [(name, compile(length, "contract", "eval"), more) for name, length, more in one.layouts()]
             for of, one in ((of, tile.operands[int(of)]) for of in needed)
         }
+        strides = {name for of in needed for name in tile.operands[int(of)].strides}
+        self.of_strides = [one for one in self.facts if strides.intersection(one.co_names)]
         for group in tile.groups:
             many = math.prod(len(self.values[name]) for name in group)
             if many > _MOST_TOGETHER:
@@ -178,9 +180,8 @@ class _Search:
                 return None  # another number that is not 1
             strides = self.tile.operands[int(of)].strides
             call |= {one: 1 for one in strides if one not in (name, "1")} | {name: tight + more}
-        for one in self.facts:
-            if call.keys() >= {*one.co_names} and not _number(one, call):
-                return None
+        if any(call.keys() >= {*one.co_names} and not _number(one, call) for one in self.of_strides):
+            return None
         del call["LANES"]
         return call
 
