@@ -88,11 +88,9 @@ class Calls:
         else:
             wanted = numbers.get("vl", _ALL)
         if re.search(rf"\b{argument}\b", of.meaning) and not path.prove(lanes - wanted):
-            raise Refusal(
-                Guard.LOCALS,
-                f"'{of.name}' reads {spelled(wanted)} lanes of a vector with {spelled(lanes)} written lanes; "
-                "use the same predicate for both, and sum with fma_vv_tail, which keeps the other lanes",
-            )
+            what = f"'{of.name}' reads {spelled(wanted)} lanes of a vector with {spelled(lanes)} written lanes"
+            how = "use the same predicate for both, and sum with fma_vv_tail, which keeps the other lanes"
+            raise Refusal(Guard.LOCALS, f"{what}; {how}")
 
     def _allowed(self, path: Path, of: Primitive, numbers: Mapping[str, Poly]) -> None:
         """Refuses a call whose preconditions are not proved."""
@@ -105,11 +103,9 @@ class Calls:
                 for name in names:
                     goal = goal.replaced(f"${name}", known[name])
                 if not path.prove(goal):
-                    raise Refusal(
-                        Guard.BOUNDS,
-                        f"'{of.name}' requires {condition}, which is not proved here; use full for whole "
-                        "vectors, and the _tail primitives with tail(count) for parts, with count from 0 to lanes",
-                    )
+                    what = f"'{of.name}' requires {condition}, which is not proved here; use full for whole vectors"
+                    how = "and the _tail primitives with tail(count) for parts, with count from 0 to lanes"
+                    raise Refusal(Guard.BOUNDS, f"{what}, {how}")
 
     def _accessed(
         self, path: Path, of: Primitive, numbers: Mapping[str, Poly], pointers: Sequence[tuple[str, Ptr]]

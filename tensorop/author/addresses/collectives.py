@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorop.author.addresses.arithmetic import Arithmetic
-from tensorop.author.addresses.conditions import Conditions
 from tensorop.author.addresses.linear import ZERO, Poly, symbol
 from tensorop.author.addresses.memory import Memory
-from tensorop.author.addresses.path import Evaluate, Path
-from tensorop.author.addresses.scopes import Scopes
+from tensorop.author.addresses.path import Decide, Evaluate, Path, Scopes
 from tensorop.author.addresses.symbols import Symbols
 from tensorop.author.addresses.values import Data, Int, Ptr, Value, Way
 from tensorop.author.c_types import TYPES
@@ -19,16 +17,16 @@ from tensorop.author.grammar import Refusal
 from tensorop.author.terms import Term
 from tensorop.model.primitive import Collective
 
-Parts = tuple[Arithmetic, Memory, Conditions, Symbols, Scopes]
+Parts = tuple[Arithmetic, Memory, Symbols, Scopes]
 _RESULTS = ("gives", "counts", "points")
 
 
 class Collectives:
     """The results of collective primitives. value: of an expression on a path."""
 
-    def __init__(self, contract: CallContract, value: Evaluate, parts: Parts) -> None:
-        self._contract, self._value = contract, value
-        self._arithmetic, self._memory, self._conditions, self._symbols, self._scopes = parts
+    def __init__(self, contract: CallContract, value: Evaluate, decide: Decide, parts: Parts) -> None:
+        self._contract, self._value, self._decide = contract, value, decide
+        self._arithmetic, self._memory, self._symbols, self._scopes = parts
 
     def result(self, path: Path, of: Collective, arguments: Sequence[Term]) -> Value:
         """The result of one thread's call; checks its reads and writes, by the set's contract."""
@@ -41,7 +39,7 @@ class Collectives:
                 continue
             match name:
                 case "holds":
-                    otherwise = self._conditions.decide(within, args[0])[1]
+                    otherwise = self._decide(within, args[0])[1]
                     path.facts = within.facts
                     if not all(path.excludes(way.facts) for way in otherwise):
                         raise Refusal(Guard.BOUNDS, f"a condition of '{of.name}' is not proved here: {of.accesses}")

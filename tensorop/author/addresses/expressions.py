@@ -1,4 +1,4 @@
-"""The values of expressions, and the changes that statements without a body make."""
+"""The values of expressions, the facts that follow from conditions, and the changes of statements without a body."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from tensorop.author.addresses.admission import Admission
 from tensorop.author.addresses.arithmetic import OPERATORS, Arithmetic
 from tensorop.author.addresses.calls import Calls
 from tensorop.author.addresses.collectives import Collectives
-from tensorop.author.addresses.conditions import Conditions
-from tensorop.author.addresses.linear import ZERO, number, symbol
+from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol
 from tensorop.author.addresses.memory import Memory
-from tensorop.author.addresses.path import Path
-from tensorop.author.addresses.scopes import Scopes
+from tensorop.author.addresses.path import Path, Scopes
 from tensorop.author.addresses.symbols import Symbols
-from tensorop.author.addresses.values import Data, Int, OperandMemory, Ptr, Value, poly_of
+from tensorop.author.addresses.values import Data, Int, OperandMemory, Ptr, Value, Way, Ways, poly_of
 from tensorop.author.c_types import INT, SIZE, common, limits_of
 from tensorop.author.contracts import LANES, CallContract
 from tensorop.author.gate import Guard
@@ -20,17 +18,19 @@ from tensorop.author.grammar import Refusal
 from tensorop.author.terms import Term
 from tensorop.model.primitive import Collective, Primitive
 
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
 
 class Expressions:
-    """Evaluates the expressions of one function."""
+    """Evaluates the expressions and conditions of one function."""
 
     def __init__(self, contract: CallContract, symbols: Symbols, scopes: Scopes, admission: Admission) -> None:
         self._contract, self.symbols, self.scopes, self.admission = contract, symbols, scopes, admission
         self._arithmetic, self._memory = Arithmetic(contract, symbols), Memory(symbols)
-        self.conditions = Conditions(self.value, self._arithmetic, admission, symbols)
+        self.testing = False  # a loop's test
         self._calls = Calls(contract, self._arithmetic, self._memory)
-        parts = self._arithmetic, self._memory, self.conditions, symbols, scopes
-        self._collectives = Collectives(contract, self.value, parts)
+        parts = self._arithmetic, self._memory, symbols, scopes
+        self._collectives = Collectives(contract, self.value, self.decide, parts)
 
     def value(self, path: Path, of: Term) -> Value:
         kind = of[0]
@@ -53,7 +53,7 @@ class Expressions:
             return Data.NUMBER if of[1] is None else Int(number(of[1]), INT)
         match of:
             case "two" | "one", *_:
-                return self.symbols.either(path, *self.conditions.decide(path, of))
+                return self.symbols.either(path, *self.decide(path, of))
             case "part", vector, _:
                 self.value(path, vector)
                 return Data.NUMBER
@@ -85,8 +85,8 @@ class Expressions:
         return place
 
     def _choice(self, path: Path, condition: Term, yes: Term, no: Term) -> Value:
-        if_yes, if_no = self.conditions.decide(path, condition)
-        under_a, under_b = self.conditions.second(path, if_yes), self.conditions.second(path, if_no)
+        if_yes, if_no = self.decide(path, condition)
+        under_a, under_b = self.second(path, if_yes), self.second(path, if_no)
         a, b = self.value(under_a, yes), self.value(under_b, no)
         if isinstance(a, Ptr) and isinstance(b, Ptr):
             if a._replace(offset=None) != b._replace(offset=None):
@@ -111,6 +111,84 @@ class Expressions:
         low = [one for one in (p, q) if under_a.prove(p - one) and under_b.prove(q - one)]
         made = self.symbols.chosen(path, limits[:1] + low, limits[1:] + high, negative)
         return Int(self.symbols.cases(made, (if_yes, p), (if_no, q)), kind)
+
+    # ---- conditions
+
+    def decide(self, path: Path, of: Term) -> tuple[Ways, Ways]:
+        """The ways on which a condition holds, and those on which it does not."""
+        match of:
+            case "two", "&&", left, right:
+                yes, no = self.decide(path, left)
+                then_yes, then_no = self.decide(self.second(path, yes), right)
+                both = [a.and_then(b) for a in yes for b in then_yes]
+                return both, no + [a.and_then(b) for a in yes for b in then_no]
+            case "two", "||", left, right:
+                return self.decide(path, ("two", "&&", ("one", "!", left), ("one", "!", right)))[::-1]
+            case "one", "!", right:
+                return self.decide(path, right)[::-1]
+            case "two", operator, left, right if operator in _COMPARISONS:
+                return self._compared(path, operator, left, right)
+            case ("number", int(value), _):
+                return ([Way()], []) if value else ([], [Way()])
+        return self._compared(path, "!=", of, ("number", 0, "0"))
+
+    def second(self, path: Path, ways: Ways) -> Path:
+        """The path on which what follows a condition is read."""
+        return path.under(*((ways[0].facts, ways[0].ones) if len(ways) == 1 else ()))
+
+    def _compared(self, path: Path, operator: str, left: Term, right: Term) -> tuple[Ways, Ways]:
+        a, b = self.value(path, left), self.value(path, right)
+        if Data.SCALE in (a, b):
+            self.admission.pick({left[1] if a is Data.SCALE else right[1]: 0})
+            return [Way()], [Way()]
+        x, y = self._arithmetic.number(a), self._arithmetic.number(b)
+        signed = x.type.signed and y.type.signed
+        if x.poly is None or y.poly is None or (path.checked and not (path.whole(x, signed) and path.whole(y, signed))):
+            if not path.checked:
+                return [Way()], [Way()]
+            how = "counters are size_t (an int cannot hold every k) and change by the same amount in each iteration"
+            if self.symbols.places:
+                how = "count the iterations: const int steps = (k + 63) / 64; and i < steps, not i * 64 < k"
+            raise Refusal(
+                Guard.CONDITIONS,
+                "a condition compares a number whose value cannot be bounded (it may have wrapped around); compare "
+                f"k, m, n, lanes, numbers up to {self.symbols.most} and counters; {how}",
+            )
+        apart = x.poly - y.poly
+        if path.checked:
+            self.admission.admit(path, operator, apart)
+            if not self.testing:
+                self.admission.pick_sizes(path, apart)
+        return self._ways_of(path, operator, apart)
+
+    def _ways_of(self, path: Path, operator: str, apart: Poly) -> tuple[Ways, Ways]:
+        if operator not in ("==", "!="):
+            apart = path.settled(apart)
+            if operator in (">", ">="):
+                apart = ZERO - apart
+            least = ONE if operator in ("<", ">") else ZERO
+            return [Way((ZERO - apart - least,))], [Way((apart - ONE + least,))]
+        same, other = self._equal(path, apart)
+        return (same, other) if operator == "==" else (other, same)
+
+    def _equal(self, path: Path, apart: Poly) -> tuple[Ways, Ways]:
+        """The ways on which a number is 0, and those on which it is not."""
+        made, cases = self.symbols.choices.get(min(apart.symbols, default=""), (ZERO, []))
+        if cases and made == apart and all(value.constant is not None for _, value in cases):
+            self.symbols.by_choice += 1
+            ways = [[Way(facts) for facts, value in cases if (value == ZERO) is zero] for zero in (True, False)]
+            is_0, is_not = (one if len(one) < 2 else [Way()] for one in ways)
+            return is_0, is_not
+        strides = path.promises.strides
+        ones = frozenset(name for name in strides if apart in (symbol(name) - ONE, ONE - symbol(name)))
+        apart = path.settled(apart)
+        back = ZERO - apart
+        if apart == ZERO:
+            return [Way()], []
+        for one, reverse in ((apart, back), (back, apart)):
+            if path.facts.prove(one):
+                return [Way((reverse,), ones)], [Way((one - ONE,))]
+        return [Way((apart, back), ones)], [Way(unequal=(apart,))]
 
     # ---- statements without a body
 

@@ -176,8 +176,6 @@ class Facts:
 
     def shared(self, other: Facts) -> Facts:
         """The facts that both have."""
-        if self is other:
-            return self
         its = set(other.facts)
         both = tuple(fact for fact in self.facts if fact in its)
         return self if len(both) == len(self.facts) else Facts(both)

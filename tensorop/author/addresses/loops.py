@@ -216,12 +216,11 @@ class Loop:
         return exits, True in [self._revised(first, end) for end in ends]
 
     def _tested(self, path: Path) -> tuple[Ways, Ways]:
-        conditions = self._expressions.conditions
-        conditions.testing = True
+        self._expressions.testing = True
         try:
-            return conditions.decide(path, self._condition)
+            return self._expressions.decide(path, self._condition)
         finally:
-            conditions.testing = False
+            self._expressions.testing = False
 
     def _change(self, fact: Poly) -> Poly | None:
         """The amount that each iteration adds to a polynomial; None if it differs between iterations."""

@@ -58,24 +58,17 @@ class Memory:
         operand = at.operand
         what = f"it {'writes' if writes else 'reads'} '{operand.name}'"
         if operand.dims is None:
-            raise Refusal(
-                Guard.BOUNDS,
-                f"{what}, whose size the operator's kernel.c.j2 does not state "
-                "(docs/reference/template.md, 'What an operator says of its pointers')",
-            )
+            page = "docs/reference/template.md, 'What an operator says of its pointers'"
+            raise Refusal(Guard.BOUNDS, f"{what}, whose size the operator's kernel.c.j2 does not state ({page})")
         if writes and (not operand.writes or operand.stars > 1):
             raise Refusal(Guard.BOUNDS, f"{what}, which is read-only; write only to C")
         if at.offset is None:
-            raise Refusal(
-                Guard.BOUNDS,
-                f"{what} at an address that cannot be bounded; count in size_t, and move a "
-                "pointer by the same amount in each iteration, with a statement directly in the loop",
-            )
+            how = "move a pointer by the same amount in each iteration, with a statement directly in the loop"
+            raise Refusal(Guard.BOUNDS, f"{what} at an address that cannot be bounded; count in size_t, and {how}")
         if operand.flag and path.env.get(operand.flag) is Data.UNSET:
             if not writes:
-                raise Refusal(
-                    Guard.LOCALS, f"'{operand.name}' may be read before it is written; declare it with '= {{0}}'"
-                )
+                how = "declare it with '= {0}'"
+                raise Refusal(Guard.LOCALS, f"'{operand.name}' may be read before it is written; {how}")
             whole = at.offset == ZERO and [one for _, one in places] == [ONE]
             if whole and path.prove(places[0][0] - operand.dims[0][0]):
                 path.env[operand.flag] = Data.NUMBER
@@ -110,15 +103,10 @@ class Memory:
 
     def _below(self, path: Path, place: Poly, count: Poly, extent: Poly, what: str, unit: str = "") -> None:
         if not path.prove(place):
-            raise Refusal(
-                Guard.BOUNDS,
-                f"{what} at {spelled(place)}{unit}, which is not proved to be 0 or more; count up from 0, or "
-                "test before the access",
-            )
+            how = "count up from 0, or test before the access"
+            raise Refusal(Guard.BOUNDS, f"{what} at {spelled(place)}{unit}, which is not proved to be 0 or more; {how}")
         end = place + count
         if not path.prove(extent - end):
-            raise Refusal(
-                Guard.BOUNDS,
-                f"{what} up to {spelled(end)}{unit}, which is not proved to be at most {spelled(extent)}; "
-                f"bound the loop (i + {spelled(count)} <= end), or load and store the rest with a tail",
-            )
+            limit = f"which is not proved to be at most {spelled(extent)}"
+            how = f"bound the loop (i + {spelled(count)} <= end), or load and store the rest with a tail"
+            raise Refusal(Guard.BOUNDS, f"{what} up to {spelled(end)}{unit}, {limit}; {how}")

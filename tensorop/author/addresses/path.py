@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number
-from tensorop.author.addresses.values import Int, OperandMemory, Ptr, Value, Way, poly_of, spelled
+from tensorop.author.addresses.values import Data, Int, OperandMemory, Ptr, Value, Way, Ways, poly_of, spelled
 from tensorop.author.c_types import LARGEST, SIZE, Type, limits_of
 from tensorop.author.contracts import LANES
 from tensorop.author.gate import Guard
@@ -103,4 +103,33 @@ class Path:
         return {name for poly in polys if poly is not None for name in poly.symbols}
 
 
+class Scopes:
+    """The blocks, the innermost last. Only data may hide data (rule `hiding`); the hidden value is kept in a path."""
+
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, tuple[str, int]]] = [{}]  # type and stars of each name
+
+    def type_of(self, name: str) -> tuple[str, int]:
+        return next((block[name] for block in reversed(self.blocks) if name in block), ("", 0))
+
+    def declare(self, path: Path, name: str, kind: str, stars: int) -> None:
+        if name not in self.blocks[-1] and name in path.env:
+            path.env[f"{name} {len(self.blocks) - 1}"] = path.env[name]
+        self.blocks[-1][name] = kind, stars
+
+    def leave(self, paths: list[Path]) -> list[Path]:
+        """The paths after the innermost block, without its names; what these hid is visible again."""
+        block = self.blocks.pop()
+        for env in [path.env for path in paths]:
+            for name in block:
+                env.pop(name, None)
+                if (hidden := env.pop(f"{name} {len(self.blocks)}", None)) is not None:
+                    env[name] = hidden
+            for name, value in list(env.items()) if any(name.endswith("]") for name in block) else ():
+                if isinstance(value, Ptr) and value.operand.flag in block:
+                    env[name] = Data.UNSET  # its array is out of scope
+        return paths
+
+
 Evaluate = Callable[[Path, Term], Value]
+Decide = Callable[[Path, Term], tuple[Ways, Ways]]

@@ -16,8 +16,7 @@ from tensorop.author.addresses.admission import Admission
 from tensorop.author.addresses.expressions import Expressions
 from tensorop.author.addresses.linear import ONE, ZERO, Facts, Poly, number, symbol
 from tensorop.author.addresses.loops import Loop, Trace
-from tensorop.author.addresses.path import Path, Promises
-from tensorop.author.addresses.scopes import Scopes
+from tensorop.author.addresses.path import Path, Promises, Scopes
 from tensorop.author.addresses.symbols import Symbols
 from tensorop.author.addresses.values import Data, Int, OperandMemory, PartialVector, Ptr, joined, poly_of
 from tensorop.author.c_types import SIZE, TYPES
@@ -113,7 +112,7 @@ class Prover:
                 case "holds" if of[:2] == ("two", "==") and of[2][0] == "name" and of[2][1] in promises.given:
                     path.env[of[2][1]] = Int(self._number(path, of[3]), SIZE)
                 case "holds":
-                    for way in self._expressions.conditions.decide(path, of)[0][:1]:
+                    for way in self._expressions.decide(path, of)[0][:1]:
                         path.learn(way.facts)
                 case _:
                     operand = promises.operands[of[1][1]].pointed if of[0] == "at" else promises.operands[of[1]]
@@ -181,7 +180,7 @@ class Prover:
         ends = []
         for path in paths:
             self._expressions.admission.at = node
-            yes, no = (path.ways(ways) for ways in self._expressions.conditions.decide(path, condition))
+            yes, no = (path.ways(ways) for ways in self._expressions.decide(path, condition))
             ends += self._block([then], yes)
             ends += self._block(inner(other), no) if other is not None else no
         return self._merged(ends)
