@@ -178,7 +178,9 @@ c = library.gemm(np.ones((8, 4), np.float32), np.ones((4, 8), np.float32))
         table(["Member", "Type", "Meaning"], _members()),
     ]
     bindings = {f"library.{name}": f"{name}/binding.py" for name in catalog.names("templates")}
-    for title, file in {**bindings, "library.gemm of a GPU library": "gemm/device/binding.py"}.items():
+    devices = (name for name in catalog.names("templates") if operators.serves_devices(operators.load(name)))
+    bindings |= {f"library.{name} of a GPU library": f"{name}/device/binding.py" for name in devices}
+    for title, file in bindings.items():
         name = title.split()[0].removeprefix("library.")
         found = _nested(ROOT / "templates" / file, name)
         arguments = ast.unparse(found.args).replace("=one", "=1.0").replace("=zero", "=0.0")
@@ -266,6 +268,7 @@ def c_page() -> str:
     parts += _header("conv2d.h", conv2d, "Convolutions.", _functions(conv2d))
     parts += _header("attention.h", attention, "Attention.", _functions(attention))
     parts += _header("device/header.h", gemm, "Matrix products on NVIDIA GPUs, from the CUDA platforms.")
+    parts += _header("device/header.h", attention, "Attention on NVIDIA GPUs, from the CUDA platforms with mma.sync.")
     return page("C API", "Look up the functions, structs and status codes of the libraries here.", *parts)
 
 
