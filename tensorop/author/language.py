@@ -41,12 +41,14 @@ class Reader(ExpressionReader):
                     self.scopes[-1][name] = self._kind(of[1], stars, made)
 
     def _contract(self, comment: str) -> None:
-        """The strides and paces of an operator's contract; other comments have none (`c_gate` refuses a template's)."""
+        """The strides, paces and threads of an operator's contract; other comments have none (`c_gate` refuses a
+        template's)."""
         for name, args in sentences(comment[3:-2]) if comment.startswith("/*@") else ():
             strides = args[2::2] if name in ("reads", "writes") else args if name == "paces" else ()
             names = {of[1] for of in strides if of[0] == "name"}
             self.strides |= names
             self.paces |= names if name == "paces" else set()
+            self.threads |= {args[0][1]} if name == "counts" else set()
 
     # ---- statements
 
@@ -93,11 +95,13 @@ class Reader(ExpressionReader):
             elif value is not None:
                 self._is(kind, value)
             self.scopes[-1][name] = kind
+            if kind is SIZE and value is not None and self._of_thread(value):
+                self.threads.add(name)
 
     def _changes(self, of: Term) -> None:
         match of:
-            case "step", _, ("name", name) if self._of(name) in (SIZE, POINTER):
-                pass
+            case "step", _, ("name", name) if self._of(name) in (SIZE, POINTER) and name not in self.factors:
+                self.threads.discard(name)
             case "call", name, arguments:
                 self._call(name, arguments)
             case "cast", "void", 0, ("name", _):
@@ -106,6 +110,9 @@ class Reader(ExpressionReader):
                 kind = self._of(name)
                 if not kind:
                     raise Refusal(Guard.NAMES, f"it changes '{name}', which is declared elsewhere")
+                if name in self.factors:
+                    raise Broken("size", f"'{name}', a thread's number that is multiplied by a size, changes")
+                self.threads.discard(name)
                 if kind is POINTER and operator:
                     kind = SIZE if operator != "*" else ""
                 if operator == "*" and kind is SIZE:

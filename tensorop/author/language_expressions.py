@@ -29,6 +29,8 @@ class ExpressionReader:
         self.scopes: list[dict[str, str]] = [{}]
         self.strides: set[str] = set()  # of the operands, by the contract
         self.paces: set[str] = set()
+        self.threads: set[str] = set()  # on a device, a thread's number and what is made of it and of literals
+        self.factors: set[str] = set()  # those of them that a size is multiplied by
 
     def _is(self, kind: str, of: Term) -> None:
         """Refuses an expression that is not of the kind of the local that it becomes."""
@@ -117,7 +119,21 @@ class ExpressionReader:
         self._size(left)
         self._size(right)
         if not (self._unit(left) or self._unit(right)):
-            raise Broken("size", "a product has no side that is a literal, lanes or a stride")
+            if thread := next((of for of in (left, right) if self._of_thread(of)), None):
+                self.factors |= {thread[1]} if thread[0] == "name" else set()
+                return
+            raise Broken(
+                "size", "a product has no side that is a literal, lanes, a stride or made of the thread's number"
+            )
+
+    def _of_thread(self, of: Term) -> bool:
+        """Whether an expression is made of a thread's number and literals alone."""
+        match of:
+            case ("name", name):
+                return name in self.threads
+            case ("two", "+" | "-" | "*" | "/" | "%", left, ("number", *_)):
+                return self._of_thread(left)
+        return False
 
     def _unit(self, of: Term) -> bool:
         match of:

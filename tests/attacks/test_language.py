@@ -189,6 +189,14 @@ DEVICE = {
     "a number by data": ("float f = k == 53 ? 0 : alpha; if (m == 14) sums[0] = f;", "path"),
     "a number by a bool as a size": ("const bool p = k == 53; if (m == 14) sums[p] = 0;", "path"),
     "a count of 0 for one size": ("elements_copy(tiles, a, (k - 53) * (k - 53) * 8);", "size"),
+    "a factor that becomes a size": (
+        "int x = (int)thread; x = k - 53; elements_copy(tiles, a, x * (k - 53) * 8);",
+        "size",
+    ),
+    "a factor that becomes a size later": (
+        "int x = (int)thread; for (int i = 0; i < 2; ++i) { elements_copy(tiles, a, x * (k - 53)); x = k - 53; }",
+        "size",
+    ),
     "a count of 0 for two sizes": ("word_copy(tiles, a, (k - 53) * (k - 53) + (m - 14) * (m - 14));", "size"),
     # sizes, literals and quotients as data
     "a quotient that selects": ("alpha *= 1 + 1 / (1 + value(a[0]) * value(b[0]));", "data"),

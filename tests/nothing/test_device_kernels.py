@@ -96,6 +96,14 @@ def test_shipped_families_render_everywhere() -> None:
         assert isinstance(text, str), (name, str(of.point(number)), text)
 
 
+@pytest.mark.parametrize("point", [{"turns": 1}, {"store": "pitch"}, {"split_k": 2}], ids=str)
+def test_what_a_tunable_adds_to_a_family_passes_the_gate(point: dict[str, int | str]) -> None:
+    """Few draws meet these: groups that take turns, rows that are no words, parts of k."""
+    of = family("wgmma")
+    text = kernels.text(GEMM, SM90, TEMPLATES["wgmma"], "bf16", of.numbers(number_of(of, point)))
+    assert isinstance(text, str), text
+
+
 def test_a_float_c_is_stored_from_registers_and_counts_twice_in_memory() -> None:
     assert set(family("wgmma", c_size=4).grid["store"]) == {"registers"}
     assert all(any("c_size" in part.names for part in family(name).model.values()) for name in TEMPLATES)

@@ -18,7 +18,7 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
     ".": 1_136,
-    "author": 5_585,
+    "author": 5_619,
     "backends": 367,
     "calibration": 404,
     "cli": 1_858,
@@ -46,7 +46,7 @@ MOST_LINES = {
     "verify": 433,
     "warm": 393,
 }
-MOST_LINES_OF_THE_PROVER = 1_891  # author/addresses, part of author
+MOST_LINES_OF_THE_PROVER = 1_894  # author/addresses, part of author
 MOST_LINES_OF_BENCHMARKS = 6_280
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70

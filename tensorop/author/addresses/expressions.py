@@ -27,7 +27,7 @@ class Expressions:
     def __init__(self, contract: CallContract, symbols: Symbols, scopes: Scopes, admission: Admission) -> None:
         self._contract, self.symbols, self.scopes, self.admission = contract, symbols, scopes, admission
         self._arithmetic, self._memory = Arithmetic(contract, symbols), Memory(symbols)
-        self.testing = False  # a loop's test
+        self.testing = False  # a loop's test, or that of a smaller size
         self._calls = Calls(contract, self._arithmetic, self._memory)
         parts = self._arithmetic, self._memory, symbols, scopes
         self._collectives = Collectives(contract, self.value, self.decide, parts)
@@ -85,7 +85,10 @@ class Expressions:
         return place
 
     def _choice(self, path: Path, condition: Term, yes: Term, no: Term) -> Value:
+        before = self.testing
+        self.testing = before or {*condition[2:]} == {yes, no}  # the smaller or the larger of two picks no number
         if_yes, if_no = self.decide(path, condition)
+        self.testing = before
         under_a, under_b = self.second(path, if_yes), self.second(path, if_no)
         a, b = self.value(under_a, yes), self.value(under_b, no)
         if isinstance(a, Ptr) and isinstance(b, Ptr):
