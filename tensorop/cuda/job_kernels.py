@@ -111,7 +111,7 @@ class JobKernels:
 
     def _build_all(self, new: Sequence[_Wanted], failed: Sequence[set[int]]) -> Iterator[Event]:
         """Builds kernels side by side. failed: by layout, the places that cannot be built, which this adds to"""
-        journal, jobs, began, number = self.whole.journal, self.job.jobs, time.monotonic(), 0
+        journal, jobs, began, number = self.whole.journal, self.job.jobs, 0.0, 0
         trials = {one: self._trial(one) for one in new}
         known = {one: end for one in new if (end := journal.history.finished(trials[one].key, 0))}
         more, count = f"; {len(known)} are in the journal" if known else "", len(new) - len(known)
@@ -124,6 +124,7 @@ class JobKernels:
                     if one not in known and self.whole.stop.asked:
                         continue
                     if one not in known:
+                        began = began or time.monotonic()  # those of the journal come first, and take less
                         journal.start(trials[one])
                     waiting[pool.submit(self._build, one, known.get(one))] = one
                 if not waiting:

@@ -98,13 +98,16 @@ class Ssh(Machine):
         """Copies a program or a folder of libraries to the board and returns its path there. Raises BoardError."""
         known = (path, path.stat().st_mtime_ns)
         if known not in self._placed:
-            hint = "build it again, or remove it from its folder"
-            with errors.of_system(errors.BoardError, f"{path} cannot be copied to {self.host}", hint):
-                self._placed[known] = self._folder(path) if path.is_dir() else self._file(path)
+            self._placed[known] = self._folder(path) if path.is_dir() else self._file(path)
         return self._placed[known]
 
+    def _read(self, path: Path) -> bytes:
+        hint = "build it again, or remove it from its folder"
+        with errors.of_system(errors.BoardError, f"{path} cannot be copied to {self.host}", hint):
+            return files.read(path, files.LIBRARY)
+
     def _file(self, path: Path) -> str:
-        data = files.read(path, files.LIBRARY)
+        data = self._read(path)
         name = shlex.quote(f"{self.folder}/{path.name}-{hashlib.sha256(data).hexdigest()[:16]}")
         # Nearly all candidates are new, so a check would only cost a connection.
         if len(data) > _ASK_BYTES and (remote := self.shell(_there(name), b"").strip()):
@@ -116,7 +119,7 @@ class Ssh(Machine):
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for file in sorted(p for p in path.iterdir() if p.is_file()):
-                held = files.read(file, files.LIBRARY)
+                held = self._read(file)
                 entry = tarfile.TarInfo(file.name)
                 entry.size, entry.mode = len(held), 0o755
                 archive.addfile(entry, io.BytesIO(held))

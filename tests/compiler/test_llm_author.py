@@ -12,16 +12,15 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tensorop import pipeline
 from tensorop.backends import reach
 from tensorop.cuda import author as families
-from tensorop.cuda.device_numbers import device_numbers
-from tensorop.events import Note
+from tensorop.events import Phase
 from tensorop.job import authoring
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind
 from tensorop.model.verdict import Seed
-from tensorop.provision.nvcc import Nvcc
 from tensorop.specs import operators, platforms
 from tensorop.store.journal import Journal
 from tensorop.trial import evaluator
@@ -134,17 +133,14 @@ def test_every_way_to_fail_is_recorded_and_the_good_ones_compete(model, tmp_path
 def test_a_fresh_job_for_a_gpu_asks_again(model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with the same --out; without --fresh it goes on with the answers that are there."""
     monkeypatch.setattr(families, "TEMPLATES", 1)
-    answer = text("no family", GOOD)  # refused for its head, so nothing is compiled
-    asked = model(*[answer] * 4)
-    operator, platform = operators.load("gemm"), platforms.load("cuda-wmma")
-    seeds = []
+    asked = model(*[text("no family", GOOD)] * 4)  # refused for its head, so nothing is compiled
     for fresh in (False, False, True):
         job = Job(
             "gemm", "cuda-wmma", dtypes=("bf16",), shapes=((64, 64, 64),), author="llm", out=tmp_path, fresh=fresh
         )
-        author = families.FamilyAuthor(job, operator, platform, Nvcc(tmp_path, "", ""), device_numbers(platform), ())
-        assert not [event for event in author.families() if isinstance(event, Note) and "accepted" in event.text]
-        assert [one["kind"] for one in author.answers] == [Kind.REFUSED, Kind.REFUSED]
-        seeds.append(author.seed)
+        events = pipeline.run(job)
+        for event in events:
+            if isinstance(event, Phase) and event.name == "kernels":
+                break
+        events.close()
         assert len(asked) == 2 + 2 * fresh
-    assert seeds[0] == seeds[1] != seeds[2]

@@ -22,7 +22,11 @@ SHAPES = ((16, 16, 16), (256, 256, 256), (1024, 1024, 1024))
 
 def test_every_part_has_its_name() -> None:
     assert tuple(pipeline.PASSES) == STAGES == gemm().stages
-    assert [name for name, one in pipeline.PASSES.items() if one.plan] == [stage.value for stage in Stage]
+    assert [name for name, one in pipeline.PASSES.items() if one.plan] == [
+        stage.value
+        for stage in Stage
+        if stage is not Stage.KERNELS  # which jobs for devices have
+    ]
 
 
 @pytest.mark.parametrize(

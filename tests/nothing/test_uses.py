@@ -36,7 +36,7 @@ def folder(root: Path, uses: str = "uses: gemm\nkernels: [dot, outer]\n") -> Pat
     text = (ROOT / "templates" / "gemm" / "operator.yaml").read_text().replace("name: gemm\n", f"name: product\n{uses}")
     lines = [line for line in text.splitlines() if not line.startswith("direct:")]
     (own / "operator.yaml").write_text("\n".join(lines) + "\n")
-    for name in ("reference.py", "oracle.py", "inputs.py", "grids.py"):
+    for name in ("reference.py", "oracle.py", "inputs.py", "grids.py", "alone.py"):
         (own / name).write_text((ROOT / "templates" / "gemm" / name).read_text())
     return own
 
