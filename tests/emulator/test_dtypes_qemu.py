@@ -32,6 +32,7 @@ def test_the_whole_grid_passes_at_every_vlen(product: Path) -> None:
     assert {v["outcome"] for v in told} == {"ok"}
 
 
+@pytest.mark.extended
 def test_baselines_without_the_dtype_are_named_and_have_no_ratio(product: Path) -> None:
     compared = json.loads((product / "share/tensorop/bench.json").read_text())
     assert {row["dtype"] for row in compared["results"]} == set(DTYPES)

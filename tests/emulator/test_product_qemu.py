@@ -89,6 +89,7 @@ def test_example_runs_on_every_vector_length(built: tuple[str, Path, Path]) -> N
         assert "variant 0" in done.stderr or "variant 1" in done.stderr
 
 
+@pytest.mark.extended
 def test_pkg_config_links_it_beside_another_architecture(built: tuple[str, Path, Path], tmp_path: Path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is not installed")

@@ -136,6 +136,7 @@ def in_the_middle(plugin: Path, then: Callable[[set[int]], None]) -> threading.T
     return thread
 
 
+@pytest.mark.extended
 def test_a_worker_killed_a_scheduler_that_comes_back_and_one_that_does_not(
     tmp_path: Path, cluster: Cluster, plain: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

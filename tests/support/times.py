@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "times.json"
-USUAL_REFERENCE_S = 0.226  # of `reference_s` on a machine where the whole suite of version 0.1.0 took 27 minutes
+USUAL_REFERENCE_S = 0.177  # of a machine where `.ci/run` takes 17 minutes
 RUNS_OF_THE_REFERENCE = 5
 WORKERS = 2
 DIGITS = 2  # of a second
