@@ -378,17 +378,21 @@ def test_a_worker_that_hangs_and_a_scheduler_that_does(
     assert path_of(tmp_path / "out") == plain[:ended]
 
 
-def said_to_http(pids: set[int]) -> dict[tuple[str, int], bytes]:
-    """What each port on which these processes listen answers to a request for one of Dask's pages."""
-    listening = [one for one in psutil.net_connections("inet") if one.status == "LISTEN" and one.pid in pids]
+def listening(pids: set[int]) -> set[tuple[str, int]]:
+    """The addresses on which these processes listen."""
+    return {one.laddr[:2] for one in psutil.net_connections("inet") if one.status == "LISTEN" and one.pid in pids}
+
+
+def said_to_http(addresses: set[tuple[str, int]]) -> dict[tuple[str, int], bytes]:
+    """What each address answers to a request for one of Dask's pages."""
     said: dict[tuple[str, int], bytes] = {}
-    for one in listening:
+    for address in addresses:
         for page in ("health", "info/main/workers.html", "metrics", "json/counts.json", "proxy/1/h/"):
-            said.setdefault(one.laddr[:2], b"")
-            with socket.create_connection(one.laddr[:2], 5.0) as way, contextlib.suppress(OSError):
+            said.setdefault(address, b"")
+            with socket.create_connection(address, 5.0) as way, contextlib.suppress(OSError):
                 way.settimeout(5.0)
                 way.sendall(f"GET /{page} HTTP/1.0\r\n\r\n".encode())
-                said[one.laddr[:2]] += way.recv(64)
+                said[address] += way.recv(64)
     return said
 
 
@@ -397,11 +401,13 @@ def test_processes_that_are_started_here_have_no_pages_and_leave_nothing(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    here = psutil.Process()
+    before = listening({here.pid})  # the HTTP server of another test may live in this process
     with workers._started(job(tmp_path / "out", workers="1"), 1) as connect:
         with connect() as client:
             client.wait_for_workers(1, 60)
-            here = psutil.Process()
-            said = said_to_http({here.pid, *(child.pid for child in here.children(recursive=True))})
+            pids = {here.pid, *(child.pid for child in here.children(recursive=True))}
+            said = said_to_http(listening(pids) - before)
         assert len(said) >= 2  # of the scheduler and the worker, which speak TLS
         assert not any(b"HTTP/" in answer for answer in said.values()), said
     scratch.clear()
@@ -433,7 +439,7 @@ def test_the_documented_commands_take_tls_alone_serve_no_http_and_leave_nothing(
     ):
         client.wait_for_workers(1, 60)
         restarted = psutil.Process(processes[1].pid).children(recursive=True)
-        said = said_to_http({one.pid for one in (*processes, *restarted)})
+        said = said_to_http(listening({one.pid for one in (*processes, *restarted)}))
     with pytest.raises(ConnectionError, match="uses TLS"):
         workers._meet(cluster.address)
     assert len(said) >= 3  # of the scheduler, the worker and what starts it again
