@@ -259,6 +259,8 @@ def show_explanation(found: Explanation) -> None:
     line(f"features: {', '.join(f'{name} = {value}' for name, value in found.features.items())}")
     for text in (f"rule: {found.rule}", *(f"  {test}" for test in found.path)):
         line(text)
+    if found.origin:
+        line(f"its blocking is from {found.origin}")
     if found.lacking:
         return
     costs, best = table(None, ("variant", "template"), ("predicted", "measured", "slower than the choice")), None

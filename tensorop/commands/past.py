@@ -21,12 +21,14 @@ from tensorop.model.point import Point
 from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed
-from tensorop.model.winner import VariantRecord, Winners
+from tensorop.model.winner import VariantRecord, WarmStart, Winners
+from tensorop.render import instantiate
 from tensorop.runners.native import Native
 from tensorop.search.task import Task
 from tensorop.space import problems
 from tensorop.store import journal
 from tensorop.store.records import words
+from tensorop.warm import start
 
 Costs = Sequence[float | None]  # of variants in the library's order; None: unknown
 
@@ -84,6 +86,24 @@ def candidates(of: PastTask, carried: Sequence[VariantRecord]) -> tuple[Winners,
     variants: list[Variant] = [replace(tried[name], specialisations=tuple(at)) for name, at in among.items()]
     direct = variants.pop() if variants[-1].template.name == offline.DIRECT else None
     return Winners(of.dtype, tuple(variants), (), direct), [[*among].index(name) for name in own]
+
+
+def origin(found: Opened, dtype: str, number: int) -> str:
+    """Where the blocking of a library's variant comes from, in words; empty for one without blocking.
+
+    number: of the variant in the library
+    """
+    of = task(found, dtype)
+    among, numbers = candidates(of, found.card["dtypes"][dtype]["variants"])
+    variant, platform = among.all[numbers[number]], of.target.platform
+    if not variant.blocking:
+        return ""
+    space = instantiate.blocking_space(of.operator, platform, variant.kernel)
+    begun = (start.of_journal(of.journal.history, found.library) or {}).get(dtype, WarmStart())
+    if any(one.template == variant.template.name and one.point == variant.point for one in (*begun.sure, *begun.hints)):
+        return "an earlier search, with which this one began"
+    by_caches = variant.blocking in instantiate.starts(of.operator, platform, variant.kernel, space)
+    return "the sizes of the caches; no blocking that was tried did better" if by_caches else "the search"
 
 
 def costs(found: Opened, problem: Problem, vlen: int, block: Mapping[str, int] | None = None) -> tuple[Costs, Costs]:

@@ -8,6 +8,7 @@ and to those of each kernel.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.trial import Finished
 from tensorop.render import instantiate
 from tensorop.space import Space
+from tensorop.space.problems import classes
 
 # Multiples of what multiplying a vector costs: medians of the coefficients that were fitted to blockings in ten
 # searches, by the clocks of three machines and under a board model; 0 where most fits have none.
@@ -65,16 +67,21 @@ class Expectation:
         self._decides = instantiate.decides(operator)
         self._known = quantities(operator, problems)
         self._labels = [problem.label for problem in problems]
+        of_class: dict[str, list[int]] = defaultdict(list)
+        named = classes(operator, problems)
+        for place, label in enumerate(self._labels * len(vlens)):
+            of_class[named[label]].append(place)
+        self._columns = list(of_class.values())  # places of each class's problems at all VLENs
         self._tables: dict[str, _Table] = {}
         self._samples: dict[tuple[str, int], tuple[NDArray[np.bool_], Terms, Matrix]] = {}
         self._fits: dict[tuple[str, int], Matrix] = {}
 
     def best(self, kernel: Kernel, space: Space, ended: Sequence[Finished], seen: Collection[Point]) -> Point | None:
-        """The unseen blocking that should lower most the least costs of all problems, among all kernels' blockings.
+        """The unseen blocking that should lower most the least costs of one class's problems, among all kernels'.
 
-        Without a trial, or if none should, it is the one of least expected cost. A blocking that does the same work as
-        a seen one in every problem counts as seen. None if there is no other, or if the operator does not say what its
-        driver decides.
+        Classes take turns. Without a trial, or if none should, it is the one of least expected cost. A blocking that
+        does the same work as a seen one in every problem counts as seen. None if there is no other, or if the operator
+        does not say what its driver decides.
 
         ended: trials of the search in their order; seen: the kernel's tried blockings, and those under way
         """
@@ -84,7 +91,8 @@ class Expectation:
         known = {_work(row) for row in self._terms(kernel, list(seen))} if seen else set()
         logs = self._logs(kernel, table, ended)
         lower = np.maximum(0.0, self._least(ended) - logs)
-        order = np.lexsort((logs.mean(axis=1), -lower.mean(axis=1)))
+        of_class = self._columns[(len(ended) + len(seen)) % len(self._columns)]
+        order = np.lexsort((logs[:, of_class].mean(axis=1), -lower[:, of_class].mean(axis=1)))
         return next((table.points[index] for index in order if table.works[index] not in known), None)
 
     def ranked(self, kernel: Kernel, space: Space) -> list[Point]:

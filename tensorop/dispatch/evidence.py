@@ -45,10 +45,10 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, budgets) for shape in task.job.shapes)
     weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
     if task.target.side_by_side:
-        names = selection.choose(costs, weights)
+        names = selection.choose(costs, weights, first=selection.of_each_class(costs, task.classes))
     else:  # they are measured on all problems inside their library
         every = list(ended.values())
-        names = selection.finalists(every, task.expected_costs(every), weights, selection.FEW)
+        names = selection.finalists(every, task.expected_costs(every), weights, selection.FEW, task.classes)
     carried = [ended[name] for name in names]
     if not carried:
         return Winners(task.dtype, (Variant(next(iter(kernels.values()))),), (Tree(Leaf(0)),))

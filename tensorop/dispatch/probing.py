@@ -56,7 +56,7 @@ def probe(task: Task, library: Path, given: Winners) -> None:
     bench = LibraryBench(task, library, given)
     few = _worth_probing(task, given, measured)
     spent = sum(batch.seconds for batch in measured)
-    budget = task.share(PASS.share)
+    budget = task.share(PASS.share_on(task.target))
     done = False
     while not done:
         left = None if budget.trials is None else budget.trials - sum(batch.asked for batch in measured)
@@ -187,5 +187,6 @@ PASS = Pass(
     "measuring the variants on random shapes, and on shapes where the best variant is uncertain",
     own_budget=True,
     wanted=lambda target: not target.simulated,
+    share_by_clock=0.15,  # each variant was measured on all problems before
     measure=probe,
 )

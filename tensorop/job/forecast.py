@@ -82,7 +82,7 @@ def forecast(
     seconds = {part: rates.get(part, 0.0) * size for part, size in sizes.items()}
     trial = budgets.fixed_units["trial"] + units([*map(operator.reference.work, searched)], "problem")
     micro, blocking = rates["micro"], rates["blocking"] * trial
-    own = {one.name: one.share for one in passes if one.own_budget and one.wanted(target)}
+    own = {one.name: one.share_on(target) for one in passes if one.own_budget and one.wanted(target)}
     shares = {one.name: one.share for one in passes if one.plan and not one.own_budget}
     if job.budget_s is None or job.no_search:
         seconds[SEARCH] = (job.trials or 0) * (micro + blocking) / 2

@@ -63,7 +63,7 @@ class Budgets:
 
 # For a clock: tens of milliseconds for each problem. Seconds are those of two cores of an AMD EPYC (Zen 3, 2.45 GHz).
 CLOCK = Budgets(
-    problem_flops=3e9,
+    problem_flops=2e10,
     every_layout_flops=3e8,
     finalists_flops=6e10,
     compared_flops=3e10,

@@ -99,6 +99,7 @@ class Operator:
     runtime: tuple[str, ...]  # blocking tunables that are dims of each call, so that they need no new build
     named: tuple[str, ...]  # those that a kernel template may name, which is then built for each of their values
     defaults: Mapping[str, str]  # of blocking tunables, for the first stage
+    starts: tuple[Mapping[str, str], ...]  # blockings by the caches' sizes, which a search tries first
     suites: Mapping[str, tuple[Shape, ...]]  # named lists of shapes, the usual one first
     probes: tuple[Shape, ...]  # shapes measured in addition to a suite, for the dispatch
     clock_probes: tuple[Shape, ...]  # further such shapes on a real clock

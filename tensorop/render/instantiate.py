@@ -65,6 +65,24 @@ def defaults(operator: Operator, platform: Platform, dtype: str, point: Point) -
     return Point.of({**filled, **point})
 
 
+def starts(operator: Operator, platform: Platform, kernel: Kernel, space: Space) -> list[Point]:
+    """The blockings of the operator's `starts` for a kernel, each the nearest of those with the same on-off tunables.
+
+    An expression names the platform's facts, the kernel's numbers, and what stands before it. A start that says on or
+    off where the kernel does not have the choice is left out.
+    """
+    found: list[Point] = []
+    for start in operator.starts:
+        known: dict[str, Value] = {**facts(platform, kernel.dtype, kernel.configuration), **kernel.configuration}
+        for name, text in start.items():
+            known[name] = evaluate(text, known)
+        wanted = {name: known[name] for name in start}
+        switches = {name: wanted[name] for name, values in space.dimensions if len(values) == 2 and name in wanted}
+        if space.first(switches) is not None:
+            found.append(space.nearest(wanted, switches))
+    return list(dict.fromkeys(found))
+
+
 def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Mapping[str, Value]) -> Variant:
     """A template at a point with its own tunables and the blocking's."""
     blocking = {name: value for name, value in point.items() if name in operator.blocking.values}

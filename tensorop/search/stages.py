@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -64,8 +65,9 @@ def blocking(task: Task) -> Plan:
     by_label = {problem.label: problem for problem in task.sketch}
     work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
     course = race.Course.of(work, problems.classes(operator, task.sketch))
-    every = Counter(problems.classes(operator, task.problems).values())
-    shares = {name: count / every.total() for name, count in every.items()}
+    # by the square root, so that a class of few problems is heard too
+    every = {name: math.sqrt(count) for name, count in Counter(task.classes.values()).items()}
+    shares = {name: count / sum(every.values()) for name, count in every.items()}
     planned = tuple(by_label[label] for label in course.work)
     arms: list[Arm] = []
     for kernel in task.shortlist.values():
@@ -73,10 +75,12 @@ def blocking(task: Task) -> Plan:
             space = instantiate.blocking_space(operator, platform, kernel)
         except JobError:  # no blocking fits its tile
             continue
-        named = seeds.blockings(task.sure, kernel, space)
-        first = named or seeds.of_each_choice(task.expectation.ranked(kernel, space), space)[:CHOICES]
-        least = len(named) or (1 if arms else CHOICES)  # the best kernel shows several choices of packing
-        arms.append(Arm(kernel, space, first, least))
+        first = seeds.blockings(task.sure, kernel, space)
+        if not first:  # the best kernel shows several choices of packing, each other one two
+            by_caches = instantiate.starts(operator, platform, kernel, space)[: None if not arms else 1]
+            expected = seeds.of_each_choice(task.expectation.ranked(kernel, space), space)
+            first = list(dict.fromkeys([*by_caches, *expected[: 1 if arms else CHOICES]]))
+        arms.append(Arm(kernel, space, first, len(first)))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
     # each stage gets at least one trial, but the sum stays within the budget
@@ -97,7 +101,8 @@ def finalists(task: Task) -> Plan | None:
     tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
     every = list(tried.values())
     expected = task.expected_costs(every)
-    chosen = [tried[name].trial.variant for name in selection.finalists(every, expected)]
+    names = selection.finalists(every, expected, classes=task.classes)
+    chosen = [tried[name].trial.variant for name in names]
     labels = {problem.label for problem in task.final_problems}
     among = {one.id: {at: cost for at, cost in expected[one.id].items() if at[0] in labels} for one in chosen}
     arms = []

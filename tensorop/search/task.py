@@ -65,11 +65,16 @@ class Pass:
     share: float  # share of the budget that all planning parts of a dtype have together
     activity: str  # what it does, for the progress line
     own_budget: bool = False  # `share` is of a dtype's whole budget, before the planning parts get theirs
+    share_by_clock: float | None = None  # in place of `share` where variants are measured side by side in the library
     wanted: Callable[[Target], bool] = lambda target: True  # whether the part is useful on a target
     plan: Callable[[Task], Plan | None] | None = None  # makes the plan; None: nothing to try
     # measures the winners inside their library and writes to the journal
     measure: Callable[[Task, Path, Winners], None] | None = None
     summary: Callable[[Task], str] | None = None  # a line about what `measure` found
+
+    def share_on(self, target: Target) -> float:
+        """Its share of the budget on a target."""
+        return self.share if target.side_by_side or self.share_by_clock is None else self.share_by_clock
 
 
 class Crew(Protocol):
@@ -203,6 +208,11 @@ class Task(JobContext):
         every = tuple(dict.fromkeys((*self.problems, *self.final_problems)))
         return Expectation(self.operator, self.target.platform, every, self.target.vlens)
 
+    @cached_property
+    def classes(self) -> dict[str, str]:
+        """Label of a problem -> its class."""
+        return problems.classes(self.operator, tuple(dict.fromkeys((*self.problems, *self.final_problems))))
+
     def expected_costs(self, tried: Sequence[Finished]) -> dict[str, dict[tuple[str, int], float]]:
         """Variant id -> costs of a tried blocking by problem and VLEN: expected ones where its trial measured none."""
         vlens = self.target.vlens
@@ -252,8 +262,8 @@ class Task(JobContext):
         """
         share = sum(self.sharing.get(name, 0.0) for name in names) / sum(self.sharing.values())
         others = [one for one in self.passes if one.own_budget and one.wanted(self.target)]
-        of_trials = 1.0 - sum(one.share for one in others if one.plan)
-        in_seconds = 1.0 - sum(one.share for one in others)
+        of_trials = 1.0 - sum(one.share_on(self.target) for one in others if one.plan)
+        in_seconds = 1.0 - sum(one.share_on(self.target) for one in others)
         return replace(self.share(share * of_trials), seconds=self.share(share * in_seconds).seconds)
 
     def left(self, budget: Budget, stage: Stage) -> Budget:

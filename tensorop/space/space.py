@@ -113,9 +113,10 @@ class Space:
         found = next((row for row in self._walk.rows if all(row[axis] == number for axis, number in wanted)), None)
         return None if found is None else self._point(found)
 
-    def nearest(self, part: Mapping[str, Value]) -> Point:
-        """The legal point nearest to `part`."""
-        return self.at(int(np.argmin(self.distances(part))))
+    def nearest(self, part: Mapping[str, Value], agreeing: Mapping[str, Value] | None = None) -> Point:
+        """The legal point nearest to `part`, of those that agree with `agreeing` if there are any."""
+        away = self.distances(agreeing or {}) > 0
+        return self.at(int(np.argmin(self.distances(part) + 1e6 * away)))
 
     def distances(self, part: Mapping[str, Value]) -> NDArray[np.float64]:
         """The distance of each legal point from `part`, in octaves, and 1 for each different word."""

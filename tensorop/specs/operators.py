@@ -73,7 +73,7 @@ class OperandSpec(Record):
 
 
 # What an operator has from the one in `uses` where its own file lacks the key, of some also where it lacks a part
-INHERITED = ("blocking", "defaults", "costs", "numbers", "stages", "workspace")
+INHERITED = ("blocking", "defaults", "starts", "costs", "numbers", "stages", "workspace")
 _IN_PARTS = ("blocking", "defaults")
 
 
@@ -102,6 +102,7 @@ class OperatorSpec(File):
     micro: dict[str, str | int] = Field(default_factory=dict)
     micro_layout: dict[str, int | str] = Field(default_factory=dict)
     defaults: dict[str, str] = Field(default_factory=dict)
+    starts: tuple[dict[str, str | int], ...] = Field(default=(), strict=False)
     blocking: BlockingSpec = BlockingSpec(tunables={})
     numbers: tuple[str, ...] = Field(default=(), strict=False)
     suites: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
@@ -249,6 +250,10 @@ class OperatorSpec(File):
             _expect(name in blocking.tunables, "blocking", among, name)
         for name in blocking.tunables:
             _expect(name in self.defaults, "defaults", f"one for each blocking tunable, none is for '{name}'")
+        for number, start in enumerate(self.starts):
+            for name in start:
+                among = f"some of {', '.join(blocking.tunables)}"
+                _expect(name in blocking.tunables, f"starts.{number}", among, name)
         _expect(not costs.where or costs.terms, "costs.terms", "some, 'costs.where' names what they are made of")
         if direct is not None:
             _expect(direct.suite in self.suites, "direct.suite", f"one of {', '.join(self.suites)}", direct.suite)
@@ -288,6 +293,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         "seen": _agreed(folder, reference, shapes, example, spec.features),
         "derived": spec.features,
         "micro": {key: str(value) for key, value in spec.micro.items()},
+        "starts": tuple({name: str(value) for name, value in start.items()} for start in spec.starts),
         "blocking": Tunables(
             {tunable: tuple(values) for tunable, values in blocking.tunables.items()},
             blocking.constraints,
@@ -315,7 +321,12 @@ def _whole(path: Path, plugins: tuple[Path, ...], users: tuple[Path, ...] = ()) 
     if other in (path, *users):
         raise SpecError(f"{path}: key 'uses': expected an operator that does not use this one, got '{used}'")
     base = _whole(other, plugins, (path, *users))
-    return yamlfile.over(made, {key: base[key] for key in INHERITED if key in base}, _IN_PARTS)
+    whole = yamlfile.over(made, {key: base[key] for key in INHERITED if key in base}, _IN_PARTS)
+    blocking, starts = whole.get("blocking"), whole.get("starts")
+    if "starts" not in made and isinstance(blocking, dict) and isinstance(starts, list):
+        own = {*blocking.get("tunables", {})}  # may be others than those of the starts
+        whole["starts"] = [start for start in starts if {*start} <= own]
+    return whole
 
 
 def _read(path: Path, key: str, shapes: Shapes, given: Iterable[object]) -> tuple[Shape, ...]:

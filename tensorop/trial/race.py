@@ -1,8 +1,8 @@
 """Racing: a trial is measured on a few problems of each class first, and on the others only where it does well.
 
 Classes are kinds of problems that favour different configurations, such as small, skinny, deep and large ones
-(`classes` of operator.yaml). A race has two halts: after the cheapest problem of each class, and after the two
-cheapest. Trials of one kernel template race each other. At a halt, a trial in the better half of the earlier ones that
+(`classes` of operator.yaml). A race has two halts: after a typical problem of each class, and after two of
+each. Trials of one kernel template race each other. At a halt, a trial in the better half of the earlier ones that
 reached it goes on to all problems, unless other templates are far better. The others go on in those classes alone where
 they are near the best of all templates, since the library chooses among variants by shape. Each VLEN contributes its
 best in equal parts, so that a variant for one VLEN alone is kept. Where a trial was dropped from classes, the tuner
@@ -38,9 +38,17 @@ class Course:
 
     @staticmethod
     def of(work: Mapping[str, float], classes: Mapping[str, str]) -> Course:
-        """One problem of each class, then a second one, then the others; cheap ones first."""
+        """A typical problem of each class, then a second one, then the others; cheap ones first.
+
+        Typical is the cheapest that has at least half of the class's median work.
+        """
         course = Course(dict(sorted(work.items(), key=lambda one: one[1])), classes)
-        place = {name: min(at, EACH[-1]) for of in course.parts(course.work).values() for at, name in enumerate(of)}
+        place: dict[str, int] = {}
+        for names in course.parts(course.work).values():
+            least = work[names[(len(names) - 1) // 2]] / 2
+            typical = next(name for name in names if work[name] >= least)
+            order = [typical, *(name for name in names if name != typical)]
+            place |= {name: min(at, EACH[-1]) for at, name in enumerate(order)}
         return Course({name: work[name] for name in sorted(course.work, key=place.__getitem__)}, classes)
 
     @property

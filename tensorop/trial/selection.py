@@ -17,6 +17,7 @@ WORTH = 0.003
 
 # Times the least expected cost. At 1.5, some problems of recorded searches lost their best finalist.
 WITHIN = 1.75
+CLOSE = 1.01  # a class has its best where a chosen variant costs at most so many times as much
 
 P = TypeVar("P", str, tuple[str, int])  # a problem, or one at a VLEN (bits)
 
@@ -65,17 +66,44 @@ def finalists(
     costs: Mapping[str, Mapping[tuple[str, int], float]],
     weights: Mapping[tuple[str, int], float] | None = None,
     count: int = FINALISTS,
+    classes: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """The variants to measure on all problems, by their ids: the best of each template, then those that do best
-    together. Templates come first, since some are made for problems that trials leave out.
+    """The variants to measure on all problems, by their ids: the best of each template, the best of each class of
+    problems, then those that do best together. Templates come first, since some are made for problems that trials leave
+    out.
 
     tried: trials on some of the problems; costs: of each, by its id, on a problem at a VLEN; weights: as for `choose`
-    count: at most so many
+    count: so many, if not more are the best of a template or a class; classes: of problems, by their labels
     """
     best_of: dict[str, str] = {}
     for one in sorted(tried, key=lambda f: math.inf if f.score.cost is None else f.score.cost):
         best_of.setdefault(one.trial.variant.template.name, one.trial.variant.id)
-    return choose(costs, weights, first=list(best_of.values()), least=count, most=count)
+    first = of_each_class(costs, classes or {}, list(best_of.values()))
+    return choose(costs, weights, first=first, least=count, most=count)
+
+
+def of_each_class(
+    costs: Mapping[str, Mapping[tuple[str, int], float]], classes: Mapping[str, str], first: Sequence[str] = ()
+) -> list[str]:
+    """`first`, then the best variant of each class at each VLEN where no chosen one costs at most CLOSE times as much.
+
+    As for `finalists`. A variant without a cost on some problem of a class is not the best there.
+    """
+    chosen = list(first)
+    at = {place for of_variant in costs.values() for place in of_variant}
+    groups: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    for label, vlen in sorted(at):
+        if label in classes:
+            groups.setdefault((classes[label], vlen), []).append((label, vlen))
+    for places in groups.values():
+        means = {
+            name: sum(map(math.log, (of_variant[place] for place in places))) / len(places)
+            for name, of_variant in costs.items()
+            if of_variant.keys() >= {*places}
+        }
+        if means and min(means.values()) + math.log(CLOSE) < min(means.get(name, math.inf) for name in chosen or [""]):
+            chosen.append(min(means, key=means.__getitem__))
+    return chosen
 
 
 def worthwhile(expected: Mapping[str, Mapping[tuple[str, int], float]]) -> dict[str, tuple[str, ...]]:

@@ -82,6 +82,7 @@ def test_what_is_printed(product):
     assert "64x64x64 f32 layout=row: variant 1, outer\n" in ended.stdout
     assert "rule: the decision tree\n  m = 64 > 45\n" in ended.stdout
     assert re.search(r"next best: variant 0, slower by [0-9.]+% \(measured\)\n", ended.stdout)
+    assert "its blocking is from the search\n" in ended.stdout
     assert "costs are in modelled cycles x instructions^0.1" in ended.stdout
     assert "not measured" not in ended.stdout
     assert "not measured" in invoke("explain", product, "65x64x64").stdout

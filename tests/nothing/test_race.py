@@ -29,6 +29,8 @@ def test_a_race_halts_after_one_problem_of_each_class_and_after_two() -> None:
     assert list(course.work) == ["a", "d", "f", "b", "e", "c"]
     assert course.halts == (3, 5)
     assert race.Course.of({"a": 1.0}, {"a": "small"}).halts == ()
+    wide = race.Course.of({"least": 1.0, "less": 40.0, "median": 100.0, "more": 200.0, "most": 1e3}, {})
+    assert list(wide.work) == ["median", "least", "less", "more", "most"]  # the cheapest says nothing about its class
     assert race.Course.of(work, dict.fromkeys(work, "all")).halts == (1, 2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorop.trial.selection import WITHIN, choose, worthwhile
+from tensorop.trial.selection import WITHIN, choose, of_each_class, worthwhile
 
 COSTS = {
     "good": {"small": 1.0, "large": 4.0, "turned": 4.0},
@@ -31,6 +31,28 @@ def test_a_problem_that_was_not_run_cannot_be_served() -> None:
     assert choose(costs, least=1)[0] == "good"
     assert "partial" in choose(costs, least=1)
     assert choose({"partial": {"small": 0.1}}) == ["partial"]
+
+
+def test_each_class_has_its_best_at_each_vlen() -> None:
+    classes = {"a": "small", "b": "small", "c": "far"}
+
+    def costs(*each: float, vlen: int = 128) -> dict[tuple[str, int], float]:
+        return {(name, vlen): cost for name, cost in zip("abc", each, strict=False)}
+
+    found = {
+        "all": costs(1.0, 1.0, 2.0),
+        "small": costs(0.9, 1.0, 9.0),
+        "far": costs(9.0, 9.0, 1.0),
+        "hardly": costs(0.9, 0.995, 9.0),
+        "partial": costs(0.1),
+    }
+    assert of_each_class(found, classes) == ["hardly", "far"]
+    assert of_each_class(found, classes, ["all"]) == ["all", "hardly", "far"]
+    assert of_each_class(found, classes, ["small", "far"]) == ["small", "far"]
+    assert of_each_class(found, {}) == []
+    also = {"at 256": costs(5.0, 5.0, 5.0) | costs(0.5, 0.5, 0.5, vlen=256)}
+    both = {name: of | costs(1.0, 1.0, 1.0, vlen=256) for name, of in found.items() if name != "partial"} | also
+    assert of_each_class(both, classes, ["hardly", "far"]) == ["hardly", "far", "at 256"]
 
 
 def test_a_finalist_is_measured_where_it_may_be_the_best_at_a_vlen() -> None:
