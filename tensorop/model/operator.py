@@ -99,7 +99,10 @@ class Operator:
     runtime: tuple[str, ...]  # blocking tunables that are dims of each call, so that they need no new build
     named: tuple[str, ...]  # those that a kernel template may name, which is then built for each of their values
     defaults: Mapping[str, str]  # of blocking tunables, for the first stage
-    starts: tuple[Mapping[str, str], ...]  # blockings by the caches' sizes, which a search tries first
+    starts: tuple[
+        Mapping[str, str], ...
+    ]  # blockings by the caches' sizes, which a search tries first; the last in place
+    streams: str  # tunable that says how many streams of an operand in place a kernel reads; empty: none does
     suites: Mapping[str, tuple[Shape, ...]]  # named lists of shapes, the usual one first
     probes: tuple[Shape, ...]  # shapes measured in addition to a suite, for the dispatch
     clock_probes: tuple[Shape, ...]  # further such shapes on a real clock

@@ -77,9 +77,15 @@ def blocking(task: Task) -> Plan:
             continue
         first = seeds.blockings(task.sure, kernel, space)
         if not first:  # the best kernel shows several choices of packing, each other one two
-            by_caches = instantiate.starts(operator, platform, kernel, space)[: None if not arms else 1]
+            by_caches = instantiate.starts(operator, platform, kernel, space)
             expected = seeds.of_each_choice(task.expectation.ranked(kernel, space), space)
-            first = list(dict.fromkeys([*by_caches, *expected[: 1 if arms else CHOICES]]))
+            if kernel.id == task.in_place:
+                first = [*by_caches[-1:], *by_caches[:1]]
+            elif arms:
+                first = [*by_caches[:1], *expected[:1]]
+            else:
+                first = [*by_caches, *expected[:CHOICES]]
+            first = list(dict.fromkeys(first))
         arms.append(Arm(kernel, space, first, len(first)))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)

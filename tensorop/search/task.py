@@ -34,6 +34,7 @@ from tensorop.trial.trial import FIRST_S
 from tensorop.verify.answers import Answers
 
 EXPECTED, OTHERS = 8, 4  # at most so many first points of a template come from its prior, and from other searches
+FEW_STREAMS = 1.15  # a kernel for operands in place costs, on packed ones, at most so many times the least
 SHORTLISTED = 8  # micro-kernels that get blockings
 NEW = 2  # at least so many micro-kernels get blockings in addition to winners of earlier searches
 ADDED_LATER = ("addresses",)  # fields of a platform's records that older journals lack
@@ -137,6 +138,24 @@ class Task(JobContext):
     def shortlist(self) -> dict[str, Kernel]:
         """Kernel id -> micro-kernel that gets blockings. Read it only after the stage `micro` has ended."""
         return _shortlist(self)
+
+    @cached_property
+    def in_place(self) -> str:
+        """Id of the micro-kernel that reads fewest streams of an operand in place; empty if no tunable counts them.
+
+        It is among those of the best's template that cost little more. Read it only after the stage `micro` has ended.
+        """
+        ended = [(one.score.cost, one.trial.variant.kernel) for one in self.passed(Stage.MICRO) if one.score.cost]
+        ended.sort(key=lambda one: one[0])
+        name = self.operator.streams
+        found = [
+            (kernel.configuration[name], cost, kernel.id)
+            for cost, kernel in ended
+            if name in kernel.configuration
+            and kernel.template == ended[0][1].template
+            and cost <= FEW_STREAMS * ended[0][0]
+        ]
+        return min(found)[2] if found else ""
 
     # problems and starting points
 
@@ -285,9 +304,9 @@ class Task(JobContext):
 def _shortlist(task: Task) -> dict[str, Kernel]:
     """The micro-kernels that get blockings.
 
-    First come winners of earlier searches, then the best kernel of each template. Then, for each value of a template's
-    tunables that do not show in a kernel alone, the best kernel and the best of its starting points. Then other tiles,
-    the best at each VLEN in turn.
+    First come winners of earlier searches, then the best kernel of each template and the one for operands in place.
+    Then, for each value of a template's tunables that do not show in a kernel alone, the best kernel and the best of
+    its starting points. Then other tiles, the best at each VLEN in turn.
     """
     late = [template for template, _ in task.journal.history.joined((Stage.MICRO, task.dtype, 0))]
     arms = {Kernel(template, task.dtype).id for template in (*task.known_templates, *late)}
@@ -318,7 +337,8 @@ def _shortlist(task: Task) -> dict[str, Kernel]:
     of_templates: dict[str, Kernel] = {}
     for kernel in best_of.values():
         of_templates.setdefault(kernel.template.name, kernel)
-    for kernel in [*of_templates.values(), *best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
+    in_place = [kernel for kernel in ranked if kernel.id == task.in_place]
+    for kernel in [*of_templates.values(), *in_place, *best_of.values(), *named, *_in_turn(ended, task.target.vlens)]:
         if shape(kernel) not in shapes and len(chosen) < most:
             shapes.add(shape(kernel))
             chosen[kernel.id] = kernel

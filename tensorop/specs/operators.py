@@ -73,7 +73,7 @@ class OperandSpec(Record):
 
 
 # What an operator has from the one in `uses` where its own file lacks the key, of some also where it lacks a part
-INHERITED = ("blocking", "defaults", "starts", "costs", "numbers", "stages", "workspace")
+INHERITED = ("blocking", "defaults", "starts", "streams", "costs", "numbers", "stages", "workspace")
 _IN_PARTS = ("blocking", "defaults")
 
 
@@ -103,6 +103,7 @@ class OperatorSpec(File):
     micro_layout: dict[str, int | str] = Field(default_factory=dict)
     defaults: dict[str, str] = Field(default_factory=dict)
     starts: tuple[dict[str, str | int], ...] = Field(default=(), strict=False)
+    streams: str = ""
     blocking: BlockingSpec = BlockingSpec(tunables={})
     numbers: tuple[str, ...] = Field(default=(), strict=False)
     suites: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(min_length=1)
