@@ -91,7 +91,8 @@ class Expectation:
         known = {_work(row) for row in self._terms(kernel, list(seen))} if seen else set()
         logs = self._logs(kernel, table, ended)
         lower = np.maximum(0.0, self._least(ended) - logs)
-        of_class = self._columns[(len(ended) + len(seen)) % len(self._columns)]
+        turn = sum(one.outcome.ok for one in ended) + len(seen)
+        of_class = self._columns[turn % len(self._columns)]
         order = np.lexsort((logs[:, of_class].mean(axis=1), -lower[:, of_class].mean(axis=1)))
         return next((table.points[index] for index in order if table.works[index] not in known), None)
 

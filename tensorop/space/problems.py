@@ -222,19 +222,21 @@ def for_search(
 
 
 def sketch(operator: Operator, found: Sequence[Problem], budgets: Budgets) -> tuple[Problem, ...]:
-    """The problems of a trial: the cheapest of each class, then some that represent the rest; all, if they are few."""
+    """The problems of a trial: the cheapest of each class and layout, then some that represent the rest; all, if they
+    are few."""
     if len(found) <= FEW:
         return tuple(found)
 
     def cost(problem: Problem) -> float:
         return budgets.fixed_units.get("problem", 1.0) + operator.reference.work(problem) / budgets.flops_per_unit
 
-    cheapest: dict[str, Problem] = {}
+    cheapest: dict[object, Problem] = {}
     of_class = classes(operator, found)
     for problem in sorted(found, key=cost):
         cheapest.setdefault(of_class[problem.label], problem)
+        cheapest.setdefault(problem.options, problem)
     most = max(SKETCH * sum(map(cost, found)), sum(sorted(map(cost, found))[:FEW]))
-    return spread(found, cost, most, _apart(operator), first=list(cheapest.values()), thrift=THRIFT)
+    return spread(found, cost, most, _apart(operator), first=list(dict.fromkeys(cheapest.values())), thrift=THRIFT)
 
 
 def final(

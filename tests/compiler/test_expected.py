@@ -53,7 +53,7 @@ def recorded() -> Recorded:
              for i in range(len(GEMM.layouts))]  # fmt: skip
     by_label = {one.label: one for one in known}
     of_record = [by_label[name] for name in RECORD["work"]]
-    four = {name: text for name, text in GEMM.classes.items() if name not in ("row", "column")}
+    four = {"small": "size <= 262144", "skinny": "min(m, n) <= 32", "deep": "k >= 4 * max(m, n)", "large": "1"}
     classes = problems.classes(replace(GEMM, classes=four), of_record)  # these weigh equally
     course = race.Course(RECORD["work"], classes, dict.fromkeys(four, 1 / len(four)))
     trials = []

@@ -144,8 +144,11 @@ def test_each_template_is_tried_on_whole_problems_before_cheap_ones_decide(tmp_p
     assert {lmul for name, lmul in kinds if name == "outer"} == {1, 2, 4}
     assert all(arm.least >= 1 for arm in arms)
     best = arms[0]
-    assert best.least == len(best.first) == 3
-    assert len({(point["pack_a"], point["pack_b"], point["a_stationary"]) for point in best.first}) == 3
+    by_caches = len(OPERATOR.starts)
+    assert best.least == len(best.first) == by_caches + 3
+    assert [(point["pack_a"], point["pack_b"]) for point in best.first[:by_caches]] == [(1, 1), (1, 1), (0, 1), (0, 0)]
+    assert len({(point["pack_a"], point["pack_b"], point["a_stationary"]) for point in best.first[by_caches:]}) == 3
+    assert all(arm.least == len(arm.first) <= 2 for arm in arms[1:])
 
 
 def test_known_variants_are_tried_in_any_case(tmp_path: Path) -> None:
