@@ -11,18 +11,20 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import tree_sitter
 import tree_sitter_c
 from tree_sitter import Node
 
+from tensorop.author import path_reader
 from tensorop.author.addresses.prove import Function, prove
 from tensorop.author.contracts import Callables, CallContract
 from tensorop.author.gate import Guard, refused
-from tensorop.author.grammar import Refusal
+from tensorop.author.grammar import Broken, Refusal
+from tensorop.author.paths import Beyond, Tile
 from tensorop.model.primitive import Collective, Primitives
 from tensorop.model.trial import Outcome
 
@@ -120,39 +122,51 @@ class _Places:
         return _line(self.source, place)
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A kernel's C that passed."""
+
+    source: str
+    # the places of statements that were not checked, since nothing executes them
+    unchecked: list[tuple[int, int]] = field(default_factory=list)
+    tiles: dict[str, Tile] = field(default_factory=dict)  # what decides their paths, by the names of their functions
+
+    def trapped(self, trap: str = "__builtin_trap();") -> str:
+        """The source with a trap in each place that was not checked: that must not be compiled."""
+        source = self.source
+        for first, last in sorted(self.unchecked, reverse=True):
+            source = source[:first] + trap + source[last:]
+        return source
+
+
 def read(
     source: str,
     text: str,
     primitives: Primitives,
     callables: Callables,
     line_at: Callable[[int], int] = lambda _: 0,
-) -> list[tuple[int, int]] | Outcome:
-    """The places of statements that were not checked, since nothing executes them (`trapped`); or the refusal.
+    lanes: Collection[int] = (),
+) -> Checked | Outcome:
+    """The source, or its refusal.
 
     source: a kernel rendered with `marked(text)` as its template; primitives are calls by name (`callables`).
     line_at: the line of `text` from which a place of the source comes, 0 if it is unknown; asked for a refusal only
+    lanes: numbers of elements of a vector, for which the paths of its tiles are found; none: its paths are not read
     """
-    unchecked: list[tuple[int, int]] = []
+    checked = Checked(source)
     places = _Places(source, text, line_at)
     try:
-        found = next(_complaints(places, _Rules.of(primitives, callables), unchecked), None)
+        found = next(_complaints(places, _Rules.of(primitives, callables), checked, lanes), None)
     except RecursionError:
         found = Guard.SYNTAX, "it is nested too deeply"
-    return unchecked if found is None else refused(*found)
-
-
-def trapped(source: str, places: Sequence[tuple[int, int]], trap: str = "__builtin_trap();") -> str:
-    """The source with a trap in each place: what is not checked is not compiled."""
-    for first, last in sorted(places, reverse=True):
-        source = source[:first] + trap + source[last:]
-    return source
+    return checked if found is None else refused(*found)
 
 
 _Complaint = tuple[Guard, str]
 _Read = set[bytes]  # checked calls
 
 
-def _complaints(places: _Places, rules: _Rules, unchecked: list[tuple[int, int]]) -> Iterator[_Complaint]:
+def _complaints(places: _Places, rules: _Rules, checked: Checked, lanes: Collection[int]) -> Iterator[_Complaint]:
     source = places.source
     if strange := _STRANGE.search(source):
         yield Guard.CHARACTERS, f"its C has the character {strange[0]!r}: {places.at(strange.start())}"
@@ -176,7 +190,9 @@ def _complaints(places: _Places, rules: _Rules, unchecked: list[tuple[int, int]]
     for region in found:
         yield from region.complaints()
     for region in found:  # only if the checks above found nothing
-        yield from region.addresses(unchecked)
+        yield from region.addresses(checked.unchecked)
+    for region in found if lanes else ():
+        yield from region.paths(lanes, checked.tiles)
 
 
 def _text(places: _Places, first: int, last: int) -> Iterator[_Complaint]:
@@ -301,6 +317,18 @@ class _Region:
             unchecked += found
         except Refusal as refusal:
             yield refusal.guard, f"{refusal.message}: {self._at(refusal.node or body)}"
+
+    def paths(self, lanes: Collection[int], tiles: dict[str, Tile]) -> Iterator[_Complaint]:
+        """Checks that verification can call each path. tiles: gets what decides the paths of the text's function"""
+        assert self.function is not None
+        try:
+            name, tile = path_reader.read(self.function)
+            for count in lanes:
+                tile.paths(count)
+            tiles[name] = tile
+        except Broken as broken:
+            node = path_reader.place(self.function, broken) if isinstance(broken, Beyond) else broken.node
+            yield broken.guard, f"{broken.message}: {self._at(node or self.function)}"
 
     def _names(self, found: Mapping[str, Sequence[Node]], outside: set[str], mine: set[str]) -> Iterator[_Complaint]:
         for name in sorted(mine):

@@ -6,55 +6,43 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import tree_sitter
-import tree_sitter_c
 from tree_sitter import Node
 
 from tensorop.author.contracts import sentences
 from tensorop.author.grammar import Broken
 from tensorop.author.path_writer import Branch, NewValue, PathWriter, Repeat, Step
-from tensorop.author.paths import LaidOperand, Tile
-from tensorop.author.terms import Term, direct, inner, parameters, term, text
+from tensorop.author.paths import Beyond, LaidOperand, Tile, compiled
+from tensorop.author.terms import Term, changed, direct, inner, parameters, statements, term, text
 
 _SIZES = ("size_t", "ptrdiff_t", "bool", "int", "unsigned", "uint64_t", "int64_t", "uint32_t", "int32_t")
 _ONE = ("number", 1, "1")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
-_LANGUAGE = tree_sitter.Language(tree_sitter_c.language())
 
 
-def tiles(source: str, begin: str) -> dict[str, Tile]:
-    """What decides the paths of a kernel's functions that contain a template's text, by name.
-
-    source: with a mark `begin` before each of these texts. Raises Broken for one that cannot be run.
-    """
-    root = tree_sitter.Parser(_LANGUAGE).parse(source.encode("ascii", "replace")).root_node
-    found, at = {}, source.find(begin)
-    while at >= 0:
-        node = root.descendant_for_byte_range(at, at)
-        while node is not None and node.type != "function_definition":
-            node = node.parent
-        if node is not None:
-            name, rest = _named(node)
-            found[name] = _read(node, rest)
-        at = source.find(begin, at + 1)
-    return found
-
-
-def _read(function: Node, rest: bytes) -> Tile:
-    """What decides the paths of a function. rest: its text from its parameters on."""
+def read(function: Node) -> tuple[str, Tile]:
+    """The name of a function, and what decides its paths. Raises Broken, with the place, if it cannot be run."""
+    name, rest = _named(function)
     if (known := _KNOWN.get(rest)) is not None:
-        return known
+        return name, known
+    reader = _Reader(function)
     try:
-        made = _Reader(function).tile()
-        compile(made.code, "tile", "exec")
+        made = reader.tile()
+        compiled(made.code)
     except _OfOthers:
-        raise Broken("path", "a condition depends on what is not made of sizes", function) from None
+        raise Broken("path", "a condition depends on what is not made of sizes", reader.at) from None
     except (SyntaxError, RecursionError, MemoryError):
-        raise Broken("path", "its blocks are nested too deeply", function) from None
+        raise Broken("path", "its blocks are nested too deeply", reader.deepest) from None
     if len(_KNOWN) >= _MOST_KNOWN:
         _KNOWN.clear()
-    return _KNOWN.setdefault(rest, made)
+    return name, _KNOWN.setdefault(rest, made)
+
+
+def place(function: Node, of: Beyond) -> Node:
+    """The comparison or loop of a function that is beyond what is tried; the last one if all together are."""
+    reader = _Reader(function)
+    reader.tile()
+    return reader.loops[of.loop - 1] if of.loop else reader.places.get(of.names, reader.asked[-1][1])
 
 
 _KNOWN: dict[bytes, Tile] = {}
@@ -80,12 +68,17 @@ class _Reader:
         self.scopes: list[dict[str, str]] = [{}]
         self.around: list[frozenset[str]] = []  # names of the conditions and loops around
         self.declared: dict[str, int] = {}  # local -> how many of them its declaration has around
-        self.asked: list[frozenset[str]] = []  # names in each comparison
+        self.asked: list[tuple[frozenset[str], Node]] = []  # names in each comparison, and its statement
         # each assignment: the local, names of its value, and of the conditions since the declaration
         self.behind: list[tuple[str, frozenset[str]]] = []
         self.holds: list[str] = []
         self.operands: list[LaidOperand] = []
+        self.places: dict[frozenset[str], Node] = {}  # the first statement that compares these arguments together
+        self.loops: list[Node] = []
+        self.at = self.deepest = function  # the statement that is read, and the first of the innermost block
+        self.depth = 1
         self.chooses = b"?" in (function.text or b"")
+        self.choosing = False  # whether the statement that is read may have one
         self.given = parameters(function)
         for name, stars, _ in self.given:
             if not stars:
@@ -101,8 +94,8 @@ class _Reader:
         self.asked.clear()  # the contract's facts
         read = self._block(inner(body))
         made_of = self._made_of()
-        asked = [frozenset().union(*(made_of[name] for name in names)) for names in self.asked]
-        needed = frozenset().union(*asked)
+        asked = [(frozenset().union(*(made_of[name] for name in names)), at) for names, at in self.asked]
+        needed = frozenset().union(*(names for names, _ in asked))
         of_strides = {name: str(i) for i, one in enumerate(self.operands) for name in one.strides if name != "1"}
         sizes = [name for name, stars, kind in self.given if not stars and kind in _SIZES and name not in of_strides]
         given = [name for name, stars, _ in self.given if not stars and name in needed]
@@ -110,9 +103,10 @@ class _Reader:
         operands = [self.operands[int(of)] for of in laid]
         of_strides = {name: str(laid.index(of)) for name, of in of_strides.items() if of in laid}
         sides = _WORD.findall(" ".join(side for one in operands for side in one.sides))
-        arguments = dict.fromkeys([of_strides.get(name, name) for name in given] + [x for x in sizes if x in sides])
-        groups = {frozenset(of_strides.get(name, name) for name in names if name in given) for names in asked}
-        groups |= {frozenset((name,)) for name in arguments if not any(name in group for group in groups)}
+        arguments = sorted({of_strides.get(name, name) for name in given} | {name for name in sizes if name in sides})
+        for names, at in asked:
+            self.places.setdefault(frozenset(of_strides.get(name, name) for name in names if name in given), at)
+        groups = {*self.places} | {frozenset((one,)) for one in arguments if not any(one in of for of in self.places)}
         groups.discard(frozenset())
         code = "\n    ".join([f"def run({', '.join([*given, 'LANES'])}):", *PathWriter(needed).lines(read)])
         known = {*arguments, *of_strides, "LANES"}
@@ -157,26 +151,23 @@ class _Reader:
 
     def _block(self, nodes: Sequence[Node]) -> tuple[Step, ...]:
         self.scopes.append({})
+        if len(self.scopes) > self.depth and nodes:
+            self.depth, self.deepest = len(self.scopes), nodes[0]
         found = tuple(one for node in nodes for one in self._statement(node))
         self.scopes.pop()
         return found
 
     def _statement(self, node: Node) -> Iterator[Step]:
+        self.at = node
         match node.type:
-            case "declaration":
-                kind = node.child_by_field_name("type")
-                of = term(node) if self.chooses or text(kind) in _SIZES else ("declare", "", ())
-                for name, stars, size, value in of[2]:
-                    yield from self._choices(value)
-                    if not stars and size is None and of[1] in _SIZES:
-                        made = f"{name}__{len(self.declared)}"
-                        found = self._assigned(made, of[1], value or ("number", 0, "0"))
-                        self.scopes[-1][name], self.declared[made] = made, len(self.around)
-                        self.behind.append((made, found.names))
-                        yield replace(found, new=True)
-            case "expression_statement" if self.chooses or self._counts(node.named_children[0]):
-                for of in direct(node):
-                    yield from self._changed(of)
+            case "declaration" | "expression_statement":
+                self.choosing = self.chooses and b"?" in (node.text or b"")
+                for of in (one.of for one in statements(node)):
+                    if of[0] == "declare":
+                        if self.choosing or of[1] in _SIZES:
+                            yield from self._declared(of)
+                    elif self.choosing or self._of(changed(of)) is not None:  # most change data
+                        yield from self._changed(of)
             case "compound_statement":
                 yield from self._block(inner(node))
             case "if_statement":
@@ -184,12 +175,15 @@ class _Reader:
             case "for_statement" | "while_statement":
                 yield from self._loop(node)
 
-    def _counts(self, node: Node) -> bool:
-        """Whether an expression may give a size a new value; most change data, which no path depends on."""
-        if node.type != "assignment_expression":
-            return node.type != "call_expression"
-        to = node.child_by_field_name("left")
-        return to is not None and self._of(text(to)) is not None
+    def _declared(self, of: Term) -> Iterator[Step]:
+        for name, stars, size, value in of[2]:
+            yield from self._choices(value)
+            if not stars and size is None and of[1] in _SIZES:
+                made = f"{name}__{len(self.declared)}"
+                found = self._assigned(made, of[1], value or ("number", 0, "0"))
+                self.scopes[-1][name], self.declared[made] = made, len(self.around)
+                self.behind.append((made, found.names))
+                yield replace(found, new=True)
 
     def _changed(self, of: Term) -> Iterator[Step]:
         yield from self._choices(of)
@@ -204,7 +198,7 @@ class _Reader:
             return  # data, or an address
         found = self._assigned(to, "", value if operator != "*" else ("two", "*", ("name", name), value))
         if operator in ("+", "-") and found.code is not None:
-            found = NewValue(to, f"{to} {operator} {found.code}", found.names, adds=True)
+            found = replace(found, code=f"{to} {operator} {found.code}", adds=True)
         self.behind.append((to, found.names.union(*self.around[self.declared[to] :])))
         yield found
 
@@ -213,12 +207,12 @@ class _Reader:
         try:
             code = self._condition(value, names) if kind == "bool" else self._size(value, names)
         except _OfOthers:
-            return NewValue(to, None, frozenset())
-        return NewValue(to, code, frozenset(names))
+            return NewValue(to, None, frozenset(), self.at)
+        return NewValue(to, code, frozenset(names), self.at)
 
     def _choices(self, of: Term | None) -> Iterator[Branch]:
         """Comparisons in values that decide no path: which of two sizes is the smaller."""
-        for one in _choices_in(of) if self.chooses and of is not None else ():
+        for one in _choices_in(of) if self.choosing and of is not None else ():
             names: set[str] = set()
             code = self._condition(one[1], names)
             yield Branch(code, frozenset(names))
@@ -241,6 +235,8 @@ class _Reader:
         first, condition, update, body = map(node.child_by_field_name, ("initializer", "condition", "update", "body"))
         assert condition is not None
         assert body is not None
+        self.loops.append(node)
+        self.choosing = self.chooses
         self.scopes.append({})
         if of_for and first is not None:
             if first.type == "declaration":
@@ -256,7 +252,7 @@ class _Reader:
                 gap = f"{self._size(left, names)} - {self._size(right, names)}{' + 1' * (operator == '>=')}"
             case other:
                 gap = self._size(other, names)
-        self.asked.append(frozenset(names))
+        self.asked.append((frozenset(names), node))
         self.around.append(frozenset(names))
         steps = [one for of in direct(update) for one in self._changed(of)] if of_for else []
         found = (*self._block([body]), *steps)
@@ -267,7 +263,10 @@ class _Reader:
     # ---- expressions, as Python
 
     def _of(self, name: str) -> str | None:
-        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
 
     def _condition(self, of: Term, names: set[str]) -> str:
         match of:
@@ -284,7 +283,7 @@ class _Reader:
                 operator, left, right = "!=", of, ("number", 0, "0")
         own: set[str] = set()
         code = f"ASK({self._size(left, own)} {operator} {self._size(right, own)})"
-        self.asked.append(frozenset(own))
+        self.asked.append((frozenset(own), self.at))
         names |= own
         return code
 

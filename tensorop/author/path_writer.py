@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tree_sitter import Node
+
 from tensorop.author.grammar import Broken
 
 
@@ -20,6 +22,7 @@ class NewValue:
     to: str
     code: str | None
     names: frozenset[str]
+    at: Node
     adds: bool = False
     new: bool = False  # its declaration
 
@@ -65,11 +68,11 @@ class PathWriter:
         asked = set[str]()  # since the last statement that may change an answer
         for node in nodes:
             match node:
-                case NewValue(to, code, _) if to in self.needed:
+                case NewValue(to, code, _, at) if to in self.needed:
                     asked.clear()
                     if code is None:
                         name = to.partition("__")[0]
-                        raise Broken("path", f"a condition depends on '{name}', whose value is not made of sizes")
+                        raise Broken("path", f"a condition depends on '{name}', whose value is not made of sizes", at)
                     found.append(f"{to} = {code}")
                 case Branch(code, _, then, other):
                     first, second = self._lines(then), self._lines(other)
@@ -89,17 +92,23 @@ class PathWriter:
         self.fresh += 1
         at, body = self.fresh, self._lines(node.body)
         carried = self._carried(node)
-        if carried is None:  # turns may take different paths
+        if carried is None:  # the paths of two turns may differ
+            reads, sets = self._names(node)
             return [
-                f"turns{at}, seen{at} = 0, set()",
-                f"while {node.gap} > 0:",
-                "    SPEND()",
-                f"    turns{at} += 1",
-                f"    begin{at} = len(path)",
-                *_in(body),
-                f"    seen{at}.add(tuple(path[begin{at}:]))",
-                f"    del path[begin{at}:]",
-                f"path += (min(turns{at}, 2), frozenset(seen{at}))",
+                f"key{at} = {at}, {', '.join(reads)}",
+                f"if key{at} in KNOWN: SPEND({at}, KNOWN[key{at}][0])",
+                "else:",
+                f"    spent{at}, turns{at}, begin{at}, seen{at} = SPEND({at}, 0), 0, len(path), set()",
+                f"    while {node.gap} > 0:",
+                f"        turns{at} += 1",
+                f"        if not turns{at} % 64: SPEND({at}, 64)",
+                *_in(_in(body)),
+                f"        seen{at}.add(tuple(path[begin{at}:]))",
+                f"        del path[begin{at}:]",
+                f"    spent{at} = SPEND({at}, turns{at} % 64) - spent{at}",
+                f"    KNOWN[key{at}] = spent{at}, turns{at}, frozenset(seen{at}), {', '.join(sets)}",
+                f"_, turns{at}, seen{at}, {', '.join(sets)} = KNOWN[key{at}]",
+                f"path += (min(turns{at}, 2), seen{at})",
             ]
         olds = [f"old{at}_{i}" for i in range(len(carried))]
         return [
@@ -112,6 +121,15 @@ class PathWriter:
             *(f"    {name} += ({name} - {old}) * more{at}" for old, name in zip(olds, carried, strict=True)),
             f"    ASK(more{at} > 0)",
         ]
+
+    def _names(self, loop: Repeat) -> tuple[list[str], list[str]]:
+        """What a loop's turns depend on, and what they change."""
+        nodes = [*_every(loop.body)]
+        sets = [one for one in nodes if isinstance(one, NewValue) and one.to in self.needed]
+        own = {one.to for one in sets if one.new}
+        changed = {one.to for one in sets} - own
+        reads = {name for one in nodes if not isinstance(one, NewValue) or one in sets for name in one.names}
+        return sorted((loop.names | reads | changed) - own), sorted(changed)
 
     def _carried(self, loop: Repeat) -> list[str] | None:
         """What one turn leaves to the next, if all turns take one path and add the same to it; else None."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
@@ -76,129 +76,133 @@ class KernelPaths:
 
 
 @lru_cache(maxsize=1 << 10)
+def compiled(code: str) -> CodeType:
+    """A tile's code, or a search's. Raises the errors of `compile`."""
+    return compile(code, "tile", "exec")
+
+
+class Beyond(Broken):
+    """More than is tried. names: the arguments that one comparison depends on; loop: the number of a loop, from 1."""
+
+    def __init__(self, what: str, names: frozenset[str] = frozenset(), loop: int = 0) -> None:
+        super().__init__("path", what)
+        self.names, self.loop = names, loop
+
+
+@lru_cache(maxsize=1 << 10)
 def _searched(tile: Tile, lanes: int) -> Paths:
     search = _Search(tile, lanes)
-    found: dict[Signature, dict[Hashable, Call]] = {}
-    left: list[Call] = []
+    found: dict[Signature, dict[Hashable, tuple[int, Call]]] = {}
+    left: list[Point] = []
     done = set[Hashable]()
 
-    def tried(points: Iterable[Call]) -> None:
+    def tried(points: Iterable[Point]) -> None:
         for point in points:
-            if (call := search.call(point)) is None:
+            if (taken := search.take(*point)) is None:
                 continue
-            path, kind = search.run(call), search.kind(call)
+            path, kind, work, strides = taken
             if (calls := found.get(path)) is None:
                 calls = found[path] = {}
                 left.append(point)
                 if len(found) > MOST_PATHS:
-                    raise Broken("path", f"its conditions and loops take more than {MOST_PATHS} paths")
-            if kind not in calls or search.work(call) < search.work(calls[kind]):
-                calls[kind] = call
+                    raise Beyond(f"its conditions and loops take more than {MOST_PATHS} paths")
+            if kind not in calls or work < calls[kind][0]:
+                calls[kind] = work, search.call(point, strides)
 
-    tried(search.first())
+    tried(itertools.product(*search.first))
     while left:
         at = left.pop()
-        for group in tile.groups:
-            key = group, *(item for item in at.items() if item[0] not in group)
+        for group in search.groups:
+            key = group, *(value for i, value in enumerate(at) if i not in group)
             if key not in done:
                 done.add(key)
-                tried(search.around(at, group))
-    return {path: tuple(sorted(calls.values(), key=search.order)) for path, calls in found.items()}
+                one = [values if i in group else (at[i],) for i, values in enumerate(search.values)]
+                tried(itertools.product(*one))
+    return {path: search.in_order(calls.values()) for path, calls in found.items()}
+
+
+Point = tuple[int, ...]  # a value of each of a tile's arguments
 
 
 class _Search:
-    """Runs one tile at one number of lanes."""
+    """Runs one tile at one number of lanes.
+
+    take: of a value of each argument, the path, the kind of the call (which coefficients it has, and which strides are
+    1: an operator may have no call of some kinds), the product of the sizes, and the strides; None if the contract
+    excludes the call
+    """
 
     def __init__(self, tile: Tile, lanes: int) -> None:
         self.tile, self.lanes, self.spent = tile, lanes, 0
-        space: dict[str, Any] = {"SPEND": self._spend, "LANES": lanes}
-        exec(tile.code, space)
-        self.function = space["run"]
-        self.facts = [compile(one, "contract", "eval") for one in tile.holds]
-        self.sizes = frozenset(tile.sizes)
-        self.scales = frozenset(tile.arguments) - self.sizes - {of for of in tile.arguments if of.isdigit()}
-        self.values = {name: self._values(name) for name in tile.arguments}
-        needed = {of for of in tile.arguments if of.isdigit()}
-        self.layouts = {
-            of: [(name, compile(length, "contract", "eval"), more) for name, length, more in one.layouts()]
-            for of, one in ((of, tile.operands[int(of)]) for of in needed)
-        }
-        strides = {name for of in needed for name in tile.operands[int(of)].strides}
-        self.of_strides = [one for one in self.facts if strides.intersection(one.co_names)]
+        self.laid = [name for name in tile.arguments if name.isdigit()]
+        self.named = [name for name in tile.arguments if not name.isdigit()]
+        self.scales = [name for name in self.named if name not in tile.sizes]
+        of_operands = (name for of in self.laid for name in tile.operands[int(of)].strides if name != "1")
+        self.strides = list(dict.fromkeys(of_operands))
+        self.facts = {one: frozenset(compile(one, "contract", "eval").co_names) for one in tile.holds}
+        self.values = [self._values(name) for name in tile.arguments]
+        self.first = [v if n.isdigit() else v[:1] for n, v in zip(tile.arguments, self.values, strict=True)]
+        self.groups: list[frozenset[int]] = []
         for group in tile.groups:
-            many = math.prod(len(self.values[name]) for name in group)
+            self.groups.append(frozenset(map(tile.arguments.index, group)))
+            many = math.prod(len(self.values[i]) for i in self.groups[-1])
             if many > _MOST_TOGETHER:
-                names = " and ".join(f"'{name}'" for name in sorted(group))
-                raise Broken("path", f"a condition compares {names} together, in {many} combinations")
+                each = (tile.operands[int(one)].strides if one.isdigit() else (one,) for one in sorted(group))
+                names = " and ".join(f"'{name}'" for names in each for name in names if name != "1")
+                raise Beyond(f"a condition compares {names} together, in {many} combinations", group)
+        space: dict[str, Any] = {"SPEND": self._spend, "KNOWN": {}, "LANES": lanes}
+        exec(compiled(tile.code), space)
+        exec(compiled("\n    ".join(self._taking())), space)
+        self.take: Callable[..., tuple[Signature, Hashable, int, list[int]] | None] = space["take"]
 
-    def _spend(self) -> None:
-        self.spent += 1
+    def _taking(self) -> Iterator[str]:
+        """The Python of `take`. What is of a contract in it is the operator's own text."""
+        tile = self.tile
+        yield f"def take({', '.join(f'_{name}' if name.isdigit() else name for name in tile.arguments)}):"
+        for of in self.laid:
+            strides = [name for name in tile.operands[int(of)].strides if name != "1"]
+            for number, (name, length, more) in enumerate(tile.operands[int(of)].layouts()):
+                yield f"if _{of} == {number}:"
+                yield f"    {' = '.join(strides)} = 1"
+                yield f"    {name} = {length}"
+                if more:
+                    yield f"    if {name} > 1: return None"  # another number that is not 1
+                    yield f"    {name} += 1"
+        known = {*self.named, *self.strides, "LANES"}
+        for one, names in self.facts.items():
+            if known >= names and names.intersection(self.strides):
+                yield f"if not ({one}): return None"
+        kind = [*self.scales, *(f"{name} == 1" for name in self.strides)]
+        work = " * ".join(["1", *(name for name in self.named if name in tile.sizes)])
+        path = f"run({', '.join([*tile.given, 'LANES'])})"
+        yield f"return {path}, ({', '.join(kind)}{',' * bool(kind)}), {work}, [{', '.join(self.strides)}]"
+
+    def _spend(self, loop: int, turns: int) -> int:
+        self.spent += turns
         if self.spent > _MOST_TURNS:
-            raise Broken("path", f"its loops take more than {_MOST_TURNS} turns until their paths are found")
+            what = f"its loops take more than {_MOST_TURNS} turns until their paths are found"
+            raise Beyond(what, loop=loop)
+        return self.spent
 
     def _values(self, name: str) -> Sequence[int]:
         if name.isdigit():
             return range(len(self.tile.operands[int(name)].layouts()))
         if name not in self.tile.sizes:
             return (0, 1, ANOTHER)
+        own = " and ".join(f"({one})" for one, names in self.facts.items() if names <= {name, "LANES"})
+        may = eval(f"lambda {name}: {own or True}", {"LANES": self.lanes})  # the contract's facts on this size alone
         lanes = self.lanes
         near = {turns * lanes + more for turns in range(1, MOST_VECTORS) for more in (-1, 0, 1)}
-        most = next((x for x in range(MOST_SIZE, 0, -1) if self._may(name, x)), 0)
+        most = next((x for x in range(MOST_SIZE, 0, -1) if may(x)), 0)
         last = () if most else range(1, MOST_VECTORS * lanes)
-        return [x for x in sorted({*range(1, MOST_SIZE + 1), *near, *last}) if x > 0 and self._may(name, x)]
+        return [x for x in sorted({*range(1, MOST_SIZE + 1), *near, *last}) if x > 0 and may(x)]
 
-    def _may(self, name: str, value: int) -> bool:
-        """Whether the contract's facts on one size alone admit a value."""
-        own = {name, "LANES"}
-        known = {name: value, "LANES": self.lanes}
-        return all(_number(one, known) for one in self.facts if own.issuperset(one.co_names))
+    def call(self, point: Point, strides: Sequence[int]) -> Call:
+        """The arguments, with strides in place of layouts."""
+        sizes = ((name, value) for name, value in zip(self.tile.arguments, point, strict=True) if not name.isdigit())
+        return dict(sizes) | dict(zip(self.strides, strides, strict=True))
 
-    def first(self) -> Iterator[Call]:
-        """Where the search begins: the smallest sizes, in each layout."""
-        laid = [self.values[name] if name.isdigit() else self.values[name][:1] for name in self.tile.arguments]
-        for point in itertools.product(*laid):
-            yield dict(zip(self.tile.arguments, point, strict=True))
-
-    def around(self, at: Call, group: Collection[str]) -> Iterator[Call]:
-        names = sorted(group)
-        for values in itertools.product(*(self.values[name] for name in names)):
-            yield {**at, **dict(zip(names, values, strict=True))}
-
-    def run(self, call: Call) -> Signature:
-        path: Signature = self.function(*(call[name] for name in self.tile.given), self.lanes)
-        return path
-
-    def call(self, point: Call) -> Call | None:
-        """The arguments, with strides in place of layouts; None if the contract excludes the call."""
-        if not self.layouts:
-            return point
-        call = {"LANES": self.lanes} | {name: value for name, value in point.items() if not name.isdigit()}
-        for of, layouts in self.layouts.items():
-            name, length, more = layouts[point[of]]
-            tight = _number(length, call)
-            if more and tight > 1:
-                return None  # another number that is not 1
-            strides = self.tile.operands[int(of)].strides
-            call |= {one: 1 for one in strides if one not in (name, "1")} | {name: tight + more}
-        if any(call.keys() >= {*one.co_names} and not _number(one, call) for one in self.of_strides):
-            return None
-        del call["LANES"]
-        return call
-
-    def kind(self, call: Call) -> Hashable:
-        """Which coefficients a call has, and which strides are 1: an operator may have no call of some kinds."""
-        return tuple(
-            value if name in self.scales else value == 1 for name, value in call.items() if name not in self.sizes
-        )
-
-    def order(self, call: Call) -> tuple[int, int]:
+    def in_order(self, calls: Iterable[tuple[int, Call]]) -> tuple[Call, ...]:
         """Any coefficients first, since an operator may compute without tiles where one is 0; then small sizes."""
-        return -sum(call[name] for name in self.scales), self.work(call)
-
-    def work(self, call: Call) -> int:
-        return math.prod(call[name] for name in self.sizes)
-
-
-def _number(of: CodeType, known: Mapping[str, int]) -> int:
-    """The value of an expression of a contract, which is the operator's own text."""
-    return int(eval(of, {"__builtins__": {}, **known}))
+        order = sorted(calls, key=lambda one: (-sum(one[1][name] for name in self.scales), one[0]))
+        return tuple(call for _, call in order)

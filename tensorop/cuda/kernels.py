@@ -196,10 +196,10 @@ def block(
     source = rendered(template.text)
     plain = _UNROLL.sub(lambda found: " " * len(found[0]), source)  # places stay
     of_line = lines.line_at(source, template.text, rendered)
-    unchecked = c_gate.read(plain, template.text, primitives, callables, of_line)
-    if isinstance(unchecked, Outcome):
-        return unchecked
-    source = c_gate.trapped(source, unchecked, "__trap();")
+    read = c_gate.read(plain, template.text, primitives, callables, of_line)
+    if isinstance(read, Outcome):
+        return read
+    source = replace(read, source=source).trapped("__trap();")
     for name in (name for name, one in chosen.collectives.items() if one.template):
         source = re.sub(rf"\b{name}\(([\w +*/-]+)\)", rf"{name}<\1>()", source)
     return c_gate.unmarked(source, template.text)

@@ -9,11 +9,9 @@ text.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from tensorop.author import c_gate, gate, offline, path_reader
-from tensorop.author.grammar import Broken
+from tensorop.author import c_gate, gate, offline
 from tensorop.author.paths import KernelPaths
 from tensorop.errors import JobError
 from tensorop.model.kernel import TRUSTED, KernelTemplate, KernelText, Variant
@@ -162,13 +160,8 @@ def _expanded(
     callables = instantiate.callables(primitives)
     if template.author == TRUSTED:
         return render.expand(c_gate.unmarked(source, template.text), callables), KernelPaths({}, lanes)
-    unchecked = c_gate.read(source, template.text, primitives, callables, line_at)
-    if isinstance(unchecked, Outcome):
-        return unchecked
-    try:
-        found = KernelPaths(path_reader.tiles(source, c_gate.marks(template.text)[0]), lanes)
-        for vlen in lanes:
-            deque(found.at(vlen), maxlen=0)
-    except Broken as broken:
-        return gate.refused(broken.guard, broken.message)
-    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked), template.text), callables), found
+    read = c_gate.read(source, template.text, primitives, callables, line_at, {*lanes.values()})
+    if isinstance(read, Outcome):
+        return read
+    made = render.expand(c_gate.unmarked(read.trapped(), template.text), callables)
+    return made, KernelPaths(read.tiles, lanes)

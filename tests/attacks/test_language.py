@@ -15,6 +15,7 @@ from tests.attacks.test_template_c import in_a_tile, on_device
 
 MANY = "".join(f"if (k == {number}) c[0] = 0; " for number in range(2, 63))
 MANY += "".join(f"if (alpha == {number}) c[0] = 0; if (beta == {number}) c[0] = 0; " for number in (0, 1))
+NESTED = "for (size_t p = 0; p < k; ++p) for (size_t q = 0; q < k; ++q) if (q == p) c[0] = 0;"
 # What breaks: how A is read, the text, and what names the rule
 TEXTS = {
     # loops that do not end, and what follows them
@@ -106,9 +107,7 @@ TEXTS = {
     "a mixed condition": ("columns", "if (k > 2 && m > 2 || csb == 1) c[0] = 0;", "condition"),
     # more outcomes together than verification calls
     "many numbers": ("columns", MANY, "path"),
-    "many turns": (
-        "columns", "for (size_t p = 0; p < k; ++p) for (size_t q = 0; q < k; ++q) if (q == p) c[0] = 0;", "path",
-    ),
+    "many turns": ("columns", NESTED, "path"),
     # divisors
     "a divisor that may be 0": ("columns", "size_t i = m / (k - 1); if (k - 1 == 0) c[m] = 0; (void)i;", "division"),
     "a remainder by what may be 0": ("columns", "size_t i = m % (k / 2); if (k / 2 == 0) c[m] = 0;", "division"),
@@ -253,6 +252,24 @@ def test_what_is_not_of_a_device_s_language_is_refused_by_its_rule(what: str) ->
     _named(outcome, DEVICE[what][1])
 
 
+@pytest.mark.parametrize(
+    ("condition", "passes"),
+    [
+        ("k == 53", True),
+        ("k == 53 && beta == 0", True),
+        ("k / 32 == 3 && alpha == 1", True),
+        ("k == 16 && beta == 0 && alpha == 1", True),
+        ("k == 17 && beta == 0 && alpha == 1", False),
+        ("m == 256 && ldc == 1", True),
+        ("m == 257", False),
+    ],
+)
+def test_what_a_family_for_a_device_may_pick(condition: str, passes: bool) -> None:
+    """No path of it is called: it may be wrong where such a condition holds, as docs/explanation/security.md says."""
+    for text in (f"if ({condition}) sums[0] = 0;\n", f"for (int i = 0; i < 4; ++i) if ({condition}) sums[i] = 0;\n"):
+        assert isinstance(on_device(text), str) is passes
+
+
 def _named(outcome: Outcome, rule: str) -> None:
     """The rule's name and its honest form, or the guard of what is proved; never a name that the proof made."""
     if rule in language().rules:
@@ -329,6 +346,22 @@ def test_a_refusal_names_the_line_of_the_template(guard: Guard, around: str) -> 
     assert isinstance(outcome, Outcome), outcome.kernel
     assert outcome.message.startswith(f"{guard.value}: "), outcome.message
     assert outcome.message.endswith(f": line {number}: {text.splitlines()[number - 1].strip()}"), outcome.message
+
+
+@pytest.mark.parametrize(
+    ("complaint", "lines", "number"),
+    [
+        ("more than 512 paths", ["(void)a;", *MANY.replace("; if", ";\nif").strip().split("\n"), "(void)m;"], 66),
+        ("'k' and 'm' together", ["size_t x = k + m;", "if (beta == 0) x += 1;", "if (x > 40)", "    c[0] = 0;"], 3),
+        ("turns until their paths", ["for (size_t p = 0; p < 4; ++p) c[0] = 0;", NESTED], 2),
+    ],
+)
+def test_a_refusal_of_paths_names_the_line(complaint: str, lines: list[str], number: int) -> None:
+    outcome = in_a_tile("stream", "\n".join(lines))
+    assert isinstance(outcome, Outcome), outcome.kernel
+    assert outcome.message.startswith("conditions: rule 'path': "), outcome.message
+    assert complaint in outcome.message, outcome.message
+    assert outcome.message.endswith(f"; write {language().rules['path'].honest}: line {number}: {lines[number - 1]}")
 
 
 def test_a_refusal_names_the_line_of_a_family() -> None:

@@ -47,10 +47,10 @@ def judged(body: str, primitives: Primitives = rvv) -> Outcome | str:
     }
     source = render.text(env, "k", said)
     callables = instantiate.callables(primitives)
-    unchecked = c_gate.read(source, body, primitives, callables)
-    if isinstance(unchecked, Outcome):
-        return unchecked
-    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked), body), callables)
+    read = c_gate.read(source, body, primitives, callables)
+    if isinstance(read, Outcome):
+        return read
+    return render.expand(c_gate.unmarked(read.trapped(), body), callables)
 
 
 HONEST = [

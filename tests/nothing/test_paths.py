@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
+import tree_sitter
+import tree_sitter_c
 
 from tensorop.author import offline, path_reader, paths
 from tensorop.author.grammar import Broken
@@ -18,7 +20,6 @@ from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
 from tensorop.trial.called import PathCalls
 
-MARK = "/*here it begins*/"
 LANES = 8
 
 
@@ -31,12 +32,12 @@ static void t_tile_2x4_tail(size_t m, size_t k, const float *a, size_t lda, cons
     /*@ holds(k >= 1); holds(lda >= 1); holds(ldc >= 1); holds(m > lanes); holds(m <= 2 * lanes);
         reads(a, k, lda, m, 1); reads(b, k, rsb, 4, csb); writes(c, 4, ldc, m, 1); */
     const size_t lanes = lanes();
-    {MARK}
 {body}
 }}
 """
-    (found,) = path_reader.tiles(source, MARK).values()
-    return found
+    root = tree_sitter.Parser(tree_sitter.Language(tree_sitter_c.language())).parse(source.encode()).root_node
+    (function,) = (node for node in root.named_children if node.type == "function_definition")
+    return path_reader.read(function)[1]
 
 
 def calls(body: str) -> list[Call]:
@@ -92,8 +93,8 @@ def test_no_call_takes_a_path_that_is_not_found(what: str) -> None:
     one = tile(TEXTS[what][0])
     search = paths._Search(one, LANES)
     found = one.paths(LANES)
-    every = (dict(zip(one.arguments, values, strict=True)) for values in itertools.product(*search.values.values()))
-    assert {search.run(call) for point in every if (call := search.call(point)) is not None} == found.keys()
+    every = (search.take(*point) for point in itertools.product(*search.values))
+    assert {taken[0] for taken in every if taken is not None} == found.keys()
 
 
 def test_a_loop_whose_turns_are_alike_counts_as_one_that_is_run() -> None:

@@ -51,10 +51,10 @@ CALLABLES = instantiate.callables(PRIMITIVES)
 def proved(body: str) -> str | Outcome:
     """The C of a program once the gate is through with it."""
     source = AROUND.replace("BODY", c_gate.marked(body))
-    unchecked = c_gate.read(source, body, PRIMITIVES, CALLABLES)
-    if isinstance(unchecked, Outcome):
-        return unchecked
-    return render.expand(c_gate.unmarked(c_gate.trapped(source, unchecked, NEVER), body), CALLABLES)
+    read = c_gate.read(source, body, PRIMITIVES, CALLABLES)
+    if isinstance(read, Outcome):
+        return read
+    return render.expand(c_gate.unmarked(read.trapped(NEVER), body), CALLABLES)
 
 
 def compiled_unproved(body: str) -> str:
