@@ -127,7 +127,7 @@ class DeviceInterface:
 
 
 def _words(values: Mapping[str, int]) -> list[Value]:
-    """The words of a flag; of one with numbers, its default and another one."""
+    """The words of a flag; of a flag whose values are numbers, its default and the number above it."""
     default = next(iter(values))
     return [int(default), int(default) + 1] if default.lstrip("-").isdigit() else list(values)
 

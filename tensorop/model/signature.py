@@ -69,8 +69,8 @@ class Signature:
     # run-time numbers with their defaults, in the order of a call's scalars; a text is an expression (expression.real)
     # over the names in operands' shapes
     parameters: Mapping[str, float | str]
-    # Further parameters of a call: name -> value -> its number. The first value is the default; a problem's option of
-    # the same name sets another one. The order is that of a call's flags; the last flag is the forced variant.
+    # Further parameters of a call: name -> value -> its number. The first value is the default. A problem's option of
+    # the same name replaces it. The order is that of a call's flags; the last flag is the forced variant.
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
