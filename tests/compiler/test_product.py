@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import ctypes
 import json
 import multiprocessing
 import os
@@ -61,6 +62,7 @@ def test_products_compute_right(platform: str, tmp_path: Path) -> None:
         pytest.skip(f"this CPU cannot run {platform}")
     library = tensorop.load(products.install(platform, tmp_path / "out"))
     assert library.dtypes == ("f32", "f64")
+    _require_negative_sizes_refused(tmp_path / "out", {"f32": "tensorop_sgemm", "f64": "tensorop_dgemm"})
     rng = np.random.default_rng(1)
     for number in range(120):
         m, n, k = (int(x) for x in rng.integers(1, (9, 40, 150)[number % 3], 3))
@@ -74,8 +76,30 @@ def test_products_compute_right(platform: str, tmp_path: Path) -> None:
         assert np.abs(c - exact).max() <= _tolerance(k, dtype)
 
 
+def _require_negative_sizes_refused(prefix: Path, names: dict[str, str]) -> None:
+    """Both C functions of each dtype return the number of a negative m, n or k, and write nothing.
+
+    names: by dtype, the function that takes numbers; the other takes a struct, and is the one that Python calls.
+    """
+    library = ctypes.CDLL(str(prefix / "lib/libtensorop_gemm.so"))
+    for dtype, name in names.items():
+        real = {"f64": ctypes.c_double, "i8": ctypes.c_int32}.get(dtype, ctypes.c_float)
+        struct = type("Call", (ctypes.Structure,), {"_fields_": [
+            *((word, ctypes.c_int) for word in ("layout", "transa", "transb")), ("alpha", real), ("beta", real),
+            *((size, ctypes.c_int64) for size in ("m", "n", "k", "lda", "ldb", "ldc"))]})  # fmt: skip
+        a, c = ctypes.create_string_buffer(256), ctypes.create_string_buffer(b"\1" * 255)
+        two = ctypes.c_int64(2)
+        for number, sizes in {4: (-1, 2, 2), 5: (2, -1, 2), 6: (2, 2, -1)}.items():
+            numbers = map(ctypes.c_int64, sizes)
+            assert library[name](101, 111, 111, *numbers, real(1), a, two, a, two, real(0), c, two) == number
+            call = struct(101, 111, 111, 1, 0, *sizes, 2, 2, 2)
+            assert library[f"tensorop_gemm_{dtype}_call"](ctypes.byref(call), a, a, c) == number
+        assert c.raw == b"\1" * 255 + b"\0"
+
+
 def test_dtypes_whose_operands_are_widened(tmp_path: Path) -> None:
     library = tensorop.load(products.install("generic", tmp_path / "out", ("i8", "bf16", "f16")))
+    _require_negative_sizes_refused(tmp_path / "out", {of: f"tensorop_gemm_{of}" for of in library.dtypes})
     rng = np.random.default_rng(4)
     a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((17, 90), (90, 21)))
     exact = a.astype(np.int64) @ b.astype(np.int64)
