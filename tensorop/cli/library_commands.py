@@ -35,6 +35,7 @@ from tensorop.commands import doctor as doctoring
 from tensorop.commands import libraries, opened
 from tensorop.commands import report as reporting
 from tensorop.commands import verify as verifying
+from tensorop.commands.library_paths import LibraryPaths
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.model.bench import Bench, Row, joined
@@ -281,13 +282,14 @@ def verify(
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Verify a library on its target with the full grid of test calls."""
+    """Verify a library on its target with the full grid of test calls, and on each path of its kernels."""
     each = opened.open_each(path, plugins)
     drawn, shown = Seed.draw(*tuning.seed(seed)), format_ == "table"
     kits = _kits(each, "verify")
     if kits is not None:
         raise SystemExit(0 if kits.verify(each[0], format_) else 1)
     record: dict[str, Any] = {"platform": each[0].platform.name, "ok": True, "controls": [], "verdicts": []}
+    uncalled = record["uncalled"] = {}
     for found in each:
         name = found.operator.name
         wanted = found.only(tuning.dtypes(found.operator, dtype) if dtype else ())
@@ -301,12 +303,16 @@ def verify(
             if shown:
                 tables.show_controls(refused)
         most_threads = 1
-        for verdict in verifying.verify(wanted, target, drawn, jobs=jobs):
+        paths = LibraryPaths(wanted, target, drawn)
+        for verdict in verifying.verify(wanted, target, drawn, jobs=jobs, paths=paths):
             most_threads = max(most_threads, verdict.threads)
             record["ok"] &= verdict.ok
             record["verdicts"].append({"op": name, **verdict.to_json()})
             if shown:
                 tables.show_verdict(verdict)
+        uncalled[name] = paths.uncalled
+        for template, why in paths.uncalled.items() if shown else ():
+            screen.echo(f"the paths of template '{template}' were not called: {why}")
         if most_threads == 1 and record["ok"] and shown:
             screen.echo(f"multi-threaded calls were not verified: {name} has no test case for them")
     screen.answer(format_, record, lambda: None, ok=bool(record["ok"]))

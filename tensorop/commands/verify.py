@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from tensorop.commands.library_paths import LibraryPaths
 from tensorop.commands.opened import Opened
 from tensorop.model.case import Case
 from tensorop.model.point import Point
@@ -37,16 +38,18 @@ def verify(
     jobs: int = 2,
     timed: Sequence[Problem] = (),
     answers: Answers | None = None,
+    paths: LibraryPaths | None = None,
 ) -> Iterator[Verdict]:
     """Judges a library on the full grid. Yields, for each dtype, a verdict per VLEN, then one per number of threads.
 
     A failed verdict is yielded like a passed one.
     timed: measured problems; the library is also judged on them, with its own dispatch, at the VLENs of measurements,
     by `answers` where these are known
+    paths: the calls of the kernels' paths are made too
     Raises UsageError if a file cannot be read, JobError if the library is unsafe to load or does not load.
     """
     found.require_fit()
-    judge = _Judge(found, target, seed, answers or Answers(found.operator.reference))
+    judge = _Judge(found, target, seed, answers or Answers(found.operator.reference), paths)
     parts: list[tuple[str, list[Future[Verdict]]]] = []
     several: dict[str, Future[list[Verdict]]] = {}
     with ThreadPoolExecutor(max(1, jobs)) as pool:
@@ -94,11 +97,13 @@ class _Judge:
     target: Target
     seed: Seed
     answers: Answers | None = None  # to measured calls of the seed
+    paths: LibraryPaths | None = None
 
     def batches(self, dtype: str, vlen: int, timed: Sequence[Problem] = ()) -> Iterator[_Batch]:
         """The full grid around the first variant's tile, with sizes beyond every variant's blocks, in batches.
 
-        Each variant is also judged on its quick grid and on the edges of its tile, and the library on `timed`.
+        Each variant is also judged on its quick grid, on the edges of its tile and on its kernel's paths, and the
+        library on `timed`.
         """
         reference = self.opened.operator.reference
         variants = self._variants(dtype)
@@ -117,7 +122,9 @@ class _Judge:
         measured = dataclasses.replace(subject, answers=self.answers)
         of_grid = [(subject, cases, batch) for batch in grid.batches(len(cases))]
         of_timed = [(measured, more, batch) for batch in grid.batches(len(more), LARGE_BATCH)] if more else []
-        for who, given, batch in (*of_grid, *of_timed):
+        called = [] if self.paths is None else self.paths.cases(dtype, vlen)
+        of_paths = [(subject, called, batch) for batch in grid.batches(len(called))] if called else []
+        for who, given, batch in (*of_grid, *of_timed, *of_paths):
             judged = functools.partial(grid.check_batch, reference, who, given, batch, vlen, self.seed)
             yield sum(float(reference.work(given[number].problem)) for number in batch), judged
 

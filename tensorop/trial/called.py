@@ -39,11 +39,16 @@ class PathCalls:
         """The calls of a kernel's largest tile. full_tile: of its text with this tile alone."""
         return self._of(variant, full_tile, largest=True)[0] if variant.template.author != TRUSTED else {}
 
-    def every(self, variant: Variant) -> Sequence[Cases]:
-        """The calls of all tiles of a kernel, then those of its edge kernel."""
-        return self._of(variant, full_tile=False, largest=False) if variant.template.author != TRUSTED else ()
+    def every(self, variant: Variant, in_library: bool = False) -> Sequence[Cases]:
+        """The calls of all tiles of a kernel, then those of its edge kernel.
 
-    def _of(self, variant: Variant, full_tile: bool, largest: bool) -> Sequence[Cases]:
+        in_library: in place of a tile, a finished library is called, so nothing is behind the operands
+        """
+        if variant.template.author == TRUSTED:
+            return ()
+        return self._of(variant, full_tile=False, largest=False, in_library=in_library)
+
+    def _of(self, variant: Variant, full_tile: bool, largest: bool, in_library: bool = False) -> Sequence[Cases]:
         platform, kernel, dtype = self.platform, variant.kernel, variant.kernel.dtype
         known = self.texts.paths(self.operator, platform, variant, full_tile)
         points = [instantiate.as_built(self.operator, platform, variant).point]
@@ -53,7 +58,8 @@ class PathCalls:
         for paths, point in zip(known, points, strict=False):
             primitives = platform.at(kernel.vlen).primitives_of(dtype, point)
             reads, group = variant.template.reads, primitives.formats.group
-            alone = KernelAlone(dtype, point, paths.lanes[self.vlens[0]], reads, primitives.masked, group)
+            masked = primitives.masked or in_library
+            alone = KernelAlone(dtype, point, paths.lanes[self.vlens[0]], reads, masked, group)
             found.append(self._cases(alone, paths, largest))
         return found
 

@@ -9,16 +9,21 @@ import pytest
 
 from tensorop.author import offline
 from tensorop.backends import reach
+from tensorop.commands import verify
+from tensorop.commands.library_paths import LibraryPaths
 from tensorop.model.kernel import Kernel, KernelText, Variant
 from tensorop.model.point import Point
 from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Stage, Trial
 from tensorop.model.verdict import Seed
+from tensorop.model.winner import Leaf, Tree, Winners
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
+from tensorop.store.journal import Journal
 from tensorop.trial import paths
 from tensorop.trial.called import PathCalls
 from tensorop.trial.evaluator import Evaluator, Prepared
+from tests.support import products
 
 # What is true in one call, where; the text is our own but for it. A kernel's largest tile is of 2 vectors by 2 columns.
 RARE = {
@@ -43,7 +48,7 @@ def variant_of(rare: str, platform: str, author: str = "llm", **more: int) -> Va
 
 
 def evaluator(platform: str, stage: Stage, work: Path) -> Evaluator:
-    run = StageRun("f32", stage, (), Seed.draw())
+    run = StageRun("f32", stage, (), Seed(1, 2))
     return Evaluator(operators.load("gemm"), reach(platforms.load(platform)), run, work, Texts())
 
 
@@ -65,6 +70,25 @@ def test_a_trial_calls_the_paths_of_the_largest_tile(tmp_path: Path) -> None:
     outcome = evaluate.measure(trial, made).outcome
     assert (outcome.kind, outcome.where) == (Kind.WRONG, "verify"), outcome
     assert "47 f32 alpha=1 beta=1" in outcome.message
+
+
+def test_verify_finds_what_is_wrong_on_one_path(tmp_path: Path) -> None:
+    """By calls of the library. It finds the template in the product's journal; without that it names the template."""
+    variant = variant_of(RARE["four numbers"], "avx2", author=offline.AUTHOR, pack_a=0, pack_b=0)
+    winners = [Winners("f32", (variant,), (Tree(Leaf(0), 0.0),))]
+    found, target = products.reached(products.install("avx2", tmp_path / "out", ("f32",), winners))
+    (vlen,) = target.verify_vlens
+    unknown = LibraryPaths(found, target, Seed(1, 2))
+    assert not unknown.cases("f32", vlen)
+    assert unknown.uncalled.keys() == {"rare"}
+    with Journal.open(tmp_path / "out", {}) as journal:
+        journal.template(variant.template)
+    library = LibraryPaths(found, target, Seed(1, 2))
+    *_, (_, judged) = verify._Judge(found, target, library.seed, paths=library).batches("f32", vlen)
+    assert not library.uncalled
+    outcome = judged().outcome
+    assert outcome.kind is Kind.WRONG, outcome
+    assert "14x2x53 f32 alpha=1 beta=0" in outcome.message or "14x1x53 f32 alpha=1 beta=0" in outcome.message
 
 
 @pytest.mark.parametrize("what", RARE)
