@@ -50,6 +50,8 @@ class CallContract:
     lanes: int | None  # elements of a vector, if it is a constant
     # statements that passed, with the facts, strides of 1 and values there, and the results
     done: dict[Any, Any] = field(default_factory=dict)
+    # statements that were of the language, with the kinds of their names
+    read: set[Any] = field(default_factory=set)
 
     @property
     def counted(self) -> bool:

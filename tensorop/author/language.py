@@ -17,6 +17,7 @@ from tensorop.author.language_expressions import DATA, MIRRORED, POINTER, SCALE,
 from tensorop.author.terms import Term, changed, direct, every, field, inner, parameters, statements, term, text
 
 _RISING = ("<", "<=")
+_MOST_READ = 1 << 16  # statements whose kinds are remembered
 
 
 class Reader(ExpressionReader):
@@ -49,6 +50,7 @@ class Reader(ExpressionReader):
             self.strides |= names
             self.paces |= names if name == "paces" else set()
             self.threads |= {args[0][1]} if name == "counts" else set()
+            self.laid = frozenset(self.strides)
 
     # ---- statements
 
@@ -79,10 +81,22 @@ class Reader(ExpressionReader):
         self.scopes.pop()
 
     def _simple(self, node: Node | None) -> None:
+        read = self.contract.read
         for one in statements(node):
-            self._declaration(one.of) if one.of[0] == "declare" else self._changes(one.of)
+            key = None
+            if one.plain and not self.device:  # texts of tiles share many statements
+                key = one, one.to and self._of(one.to), self.laid, *map(self._of, one.names)
+            if one.of[0] == "declare":
+                self._declaration(one.of, key in read)
+            elif key not in read:
+                self._changes(one.of)
+            if key is not None:
+                if len(read) >= _MOST_READ:
+                    read.clear()
+                read.add(key)
 
-    def _declaration(self, of: Term) -> None:
+    def _declaration(self, of: Term, read: bool) -> None:
+        """read: whether the values are known to be of the language"""
         for name, stars, size, value in of[2]:
             made = value[1] if value is not None and value[0] == "call" else ""
             kind = POINTER if size is not None else self._kind(of[1], stars, made)
@@ -92,7 +106,7 @@ class Reader(ExpressionReader):
                 items = value[1] if value is not None and value[0] == "row" else ()
                 for item in items:
                     self._data(item)
-            elif value is not None:
+            elif value is not None and not read:
                 self._is(kind, value)
             self.scopes[-1][name] = kind
             if kind is SIZE and value is not None and self._of_thread(value):

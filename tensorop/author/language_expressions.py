@@ -28,6 +28,7 @@ class ExpressionReader:
         self.device = any(isinstance(one, Collective) for one in self.callables.values())
         self.scopes: list[dict[str, str]] = [{}]
         self.strides: set[str] = set()  # of the operands, by the contract
+        self.laid = frozenset[str]()  # the same
         self.paces: set[str] = set()
         self.threads: set[str] = set()  # on a device, a thread's number and what is made of it and of literals
         self.factors: set[str] = set()  # those of them that a size is multiplied by
@@ -257,9 +258,10 @@ class ExpressionReader:
         """The kind of a declared name. made: the primitive that its first value is of."""
         if stars or kind in self.contract.addresses:
             return POINTER
-        both = TYPES.keys() | self.contract.vectors  # a set's predicates may have the type of its sizes or vectors
-        if kind == self.predicate and (kind not in both or self._returns(made) == PREDICATE):
-            return PREDICATE
+        if kind == self.predicate:  # a set's predicates may have the type of its sizes or vectors
+            both = kind in TYPES or kind in self.contract.vectors
+            if not both or self._returns(made) == PREDICATE:
+                return PREDICATE
         if kind in self.contract.data or kind in self.contract.vectors:
             return DATA
         return BOOL if kind == "bool" else SIZE
@@ -272,7 +274,10 @@ class ExpressionReader:
         return PREDICATE if returns == "pred" else returns if returns in ("half", "memory", "none", "") else DATA
 
     def _of(self, name: str) -> str:
-        return next((scope[name] for scope in reversed(self.scopes) if name in scope), "")
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return ""
 
     def _kind_of(self, of: Term) -> str:
         """The kind of the name that an expression begins with."""

@@ -73,6 +73,7 @@ class _Reader:
         self.behind: list[tuple[str, frozenset[str]]] = []
         self.holds: list[str] = []
         self.operands: list[LaidOperand] = []
+        self.asking = "({})"  # Python of a comparison
         self.places: dict[frozenset[str], Node] = {}  # the first statement that compares these arguments together
         self.loops: list[Node] = []
         self.at = self.deepest = function  # the statement that is read, and the first of the innermost block
@@ -92,6 +93,7 @@ class _Reader:
             if node.type == "comment" and text(node).startswith("/*@"):
                 self._contract(text(node)[3:-2])
         self.asked.clear()  # the contract's facts
+        self.asking = "(ADD({}) or path[-1])"
         read = self._block(inner(body))
         made_of = self._made_of()
         asked = [(frozenset().union(*(made_of[name] for name in names)), at) for names, at in self.asked]
@@ -123,7 +125,7 @@ class _Reader:
     def _contract(self, written: str) -> None:
         for name, of in sentences(written):
             if name == "holds":
-                self.holds.append(self._condition(of[0], set()).replace("ASK", ""))
+                self.holds.append(self._condition(of[0], set()))
             elif name in ("reads", "writes") and len(of) <= 6:
                 (rows, apart), (columns, along) = [*zip(of[1::2], of[2::2], strict=False), (_ONE, _ONE)][:2]
                 strides = [str(one[1]) for one in (apart, along) if one[0] == "name" or one == _ONE]
@@ -282,7 +284,7 @@ class _Reader:
             case _:
                 operator, left, right = "!=", of, ("number", 0, "0")
         own: set[str] = set()
-        code = f"ASK({self._size(left, own)} {operator} {self._size(right, own)})"
+        code = self.asking.format(f"{self._size(left, own)} {operator} {self._size(right, own)}")
         self.asked.append((frozenset(own), self.at))
         names |= own
         return code

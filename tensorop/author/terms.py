@@ -25,6 +25,8 @@ Term = tuple[Any, ...]
 
 _MOST = 1 << 15
 _MADE: dict[tuple[str, bytes], tuple[Statement, ...]] = {}
+_MOST_PARAMETERS = 1 << 8
+_PARAMETERS: dict[str, list[tuple[str, int, str]]] = {}
 
 
 class Statement:
@@ -178,12 +180,17 @@ def parameters(function: Node) -> list[tuple[str, int, str]]:
     while declarator is not None and declarator.type != "function_declarator":
         declarator = declarator.child_by_field_name("declarator")
     given = declarator.child_by_field_name("parameters") if declarator is not None else None
+    key = text(given)
+    if (found := _PARAMETERS.get(key)) is not None:
+        return found
     found = []
     for node in given.named_children if given is not None else ():
         if node.type == "parameter_declaration" and (to := node.child_by_field_name("declarator")) is not None:
             name, stars, size, _ = _declared(to)
             found.append((name, stars + (size is not None), _spaced(text(node.child_by_field_name("type")))))
-    return found
+    if len(_PARAMETERS) >= _MOST_PARAMETERS:
+        _PARAMETERS.clear()
+    return _PARAMETERS.setdefault(key, found)
 
 
 def direct(node: Node | None) -> Iterator[Term]:

@@ -182,14 +182,14 @@ class Facts:
 
     def prove(self, goal: Poly) -> bool:
         """Whether these facts prove that the goal is at least 0."""
-        goal = tightened(goal)
         if min(goal.terms.values(), default=0) >= 0:
             return True
-        found = self._proved.get(goal.key)
+        found = self._proved.get(asked := goal.key)
         if found is None:
+            goal = tightened(goal)
             less = self._less(goal)
             if less is not None and self.prove(less):
-                self._proved[goal.key] = True
+                self._proved[asked] = True
                 return True
             about = frozenset(goal.terms), abs(goal.terms.get((), 0)) >= _HUGE
             if (chosen := self._chosen.get(about)) is None:
@@ -202,7 +202,7 @@ class Facts:
                 if len(_PROVED) >= _MOST_KNOWN:
                     _PROVED.clear()
                 _PROVED[key] = found
-            self._proved[goal.key] = found
+            self._proved[asked] = found
         return found
 
     def _less(self, goal: Poly) -> Poly | None:
