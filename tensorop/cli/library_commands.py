@@ -154,7 +154,9 @@ def bench(
     Each ratio is the speed of your library divided by that of the baseline: above 1, yours is faster. Where a clock
     measures, the calls of both are interleaved; under a board model, the modelled cycles of both are compared. Some
     baselines have several functions for a shape, as BLAS has for one row or one column. The fastest right function is
-    then the baseline, and the table names it.
+    then the baseline, and the table names it. With several baselines, the column `best` has the ratio to the fastest
+    right one of each shape, and names it. Where a clock measures, other rounds give this ratio than those that decided
+    which it is.
     """
     if older and len(threads) > 1:
         raise UsageError(

@@ -17,7 +17,7 @@ from tensorop.commands.doctor import Health
 from tensorop.commands.explain import Explanation
 from tensorop.events import Done
 from tensorop.measure import modelled, statistics
-from tensorop.model.bench import Bench, Ratio
+from tensorop.model.bench import BEST, Bench, Ratio
 from tensorop.model.verdict import ControlResult, Verdict, controls_text, error_text
 from tensorop.model.winner import DtypeRecord, Leaf, Split, Tree, trees_of
 from tensorop.report.threads import mean_gains
@@ -88,7 +88,10 @@ def show_scaling(found: Sequence[Bench]) -> None:
 
 
 def bench_table(bench: Bench) -> Table:
-    """A comparison as a table: our speed in its unit, then each baseline's ratio and interval at each VLEN."""
+    """A comparison as a table: our speed in its unit, then each baseline's ratio and interval at each VLEN.
+
+    With a best one of several baselines, only that and the first have intervals, so that the table is not too wide.
+    """
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
     threads = str(bench.machine.get("device", threads))
     peaks = any(row.peak_share is not None for row in bench.rows)
@@ -96,10 +99,12 @@ def bench_table(bench: Bench) -> Table:
     title = f"{bench.platform}, {threads}: speed of this library, and its ratio to each baseline (above 1: faster)"
     rows = table(title, ("shape", "dtype", "layout"), numbers)
     rows.columns[0].no_wrap = True
-    columns = [(name, vlen) for name in bench.baselines for vlen in bench.vlens or (0,)]
+    columns = [(name, vlen) for name in bench.columns for vlen in bench.vlens or (0,)]
+    brief = bench.columns[1:-1] if BEST in bench.columns else ()
     for name, vlen in columns:
         rows.add_column(f"{name} VLEN {vlen}" if vlen else name, justify="right", no_wrap=True)
-        rows.add_column("interval", justify="left", no_wrap=True, style="dim")
+        if name not in brief:
+            rows.add_column("interval", justify="left", no_wrap=True, style="dim")
     indicative = (bench.model or {}).get("indicative", {})
     for row in bench.rows:
         cells: list[Text] = [
@@ -112,14 +117,15 @@ def bench_table(bench: Bench) -> Table:
             cells.append(Text(statistics.of_peak(row.peak_share)))
         for name, vlen in columns:
             at = row.measured[vlen]
-            cells += _ratio(at.ratios.get(name), at.called.get(name, ""), row.noisy)
+            cells += _ratio(at.ratios.get(name), at.called.get(name, ""), row.noisy)[: 1 if name in brief else 2]
         rows.add_row(*cells)
     rows.add_section()
     if len(bench.rows) > _SCREEN:  # the head of the table has left the screen
         rows.add_row(*(Text(str(column.header), "bold") for column in rows.columns))
     for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
         head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + ([Text("")] if peaks else [])
-        rows.add_row(*head, *(cell for name, vlen in columns for cell in _mean(bench, name, vlen, dtype)))
+        means = (_mean(bench, name, vlen, dtype)[: 1 if name in brief else 2] for name, vlen in columns)
+        rows.add_row(*head, *(cell for pair in means for cell in pair))
     return rows
 
 
@@ -193,15 +199,18 @@ def bench_notes(bench: Bench) -> list[str]:
         lines.append(
             "noisy: the baseline drifted by more than 10 % in each of three tries; measure again on an idle machine"
         )
-    if any(at.called for row in bench.rows for at in row.measured.values()):
+    if any(at.called.keys() - {BEST} for row in bench.rows for at in row.measured.values()):
         lines.append("in brackets: the baseline's function, the fastest right one of those that compute the shape")
+    if BEST in bench.columns:
+        own = "" if bench.model else "; its ratio is from other rounds than those that decided"
+        lines.append(f"{BEST}: the fastest right baseline of each shape, in brackets{own}")
     for name, one in bench.lowest().items():
         count = sum(m.baseline == name for m in bench.everything())
         lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
     for name, info in bench.baselines.items():
         lines.append(f"{name} {info.version}: {info.config}")
         lines += [f"* {name}, {remark}" for remark in info.remarks]
-    lines += [f"not measured: {name}: {why}" for name, why in bench.absent.items()]
+    lines += [f"not measured: {lacking}" for lacking in bench.lacking()]
     return lines
 
 

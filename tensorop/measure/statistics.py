@@ -57,6 +57,18 @@ def ratio(ours: Sequence[float], baseline: Sequence[float]) -> Ratio:
     return Ratio(middle, low, high)
 
 
+def halves(rounds: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The rounds that decide which of several is the fastest, and those that report its figure.
+
+    The least of several noisy figures is too low in the rounds by which it was chosen. Two rounds of each in turn,
+    since the order within a round changes from one to the next. Fewer than three rounds do both.
+    """
+    if len(rounds) < 3:
+        return [*rounds], [*rounds]
+    deciding, reporting = ([x for number, x in enumerate(rounds) if number // 2 % 2 == half] for half in (0, 1))
+    return deciding, reporting
+
+
 def drift(rounds: Sequence[float]) -> float:
     """Change of the median from the first third to the last third, as a share."""
     third = max(1, len(rounds) // 3)

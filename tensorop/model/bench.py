@@ -10,6 +10,7 @@ from typing import Any
 from tensorop.model.trial import Outcome
 
 OURS = "ours"
+BEST = "best"  # among baselines: the fastest right one of several, at each row and VLEN
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class AtVlen:
     baseline_counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # by baseline, per 1000 flop
     verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included
     empty_cycles: Mapping[str, float] = field(default_factory=dict)  # cycles of an empty call, by library
-    called: Mapping[str, str] = field(default_factory=dict)  # the function of each baseline, where it has several
+    called: Mapping[str, str] = field(default_factory=dict)  # by baseline, `best` included
 
     def to_json(self) -> dict[str, object]:
         return _figures(self)
@@ -101,6 +102,7 @@ class Row:
     empty_cycles: Mapping[str, float] = field(default_factory=dict)
     written: str = ""  # the shape as its operator writes it
     # By baseline: the function that was called, where the operator has several for the shape; the fastest right one.
+    # By `best`: the fastest right baseline.
     called: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -160,7 +162,7 @@ class RatioAt:
         return {"dtype": self.row.dtype, "shape": self.row.shape, "layout": self.row.layout, **width}
 
     def __str__(self) -> str:
-        """For example `512x8x512 f64 at VLEN 512`, or `1x64x64 f32 (FUNCTION)` if the baseline has several."""
+        """For example `512x8x512 f64 at VLEN 512`, or `1x64x64 f32 (CALLED)` as in `Row.called`."""
         called = self.row.measured[self.vlen].called.get(self.baseline)
         width = f" at VLEN {self.vlen}" if self.vlen else ""
         return f"{self.row.shape} {self.row.dtype}{width}" + (f" ({called})" if called else "")
@@ -180,20 +182,26 @@ class Bench:
     machine: Mapping[str, Any]  # the machine of a clock's measurements
     peak: Mapping[str, float] = field(default_factory=dict)  # FMA peak of one core in GFLOP/s, by dtype, if measured
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The baselines, and BEST if several were compared."""
+        return (*self.baselines, *dict.fromkeys(one.baseline for one in self.everything() if one.baseline == BEST))
+
     def geomean(self, dtype: str | None = None, vlen: int | None = None) -> dict[str, float]:
         """Baseline -> geometric mean of its ratios over the rows (of one dtype); only baselines that have ratios.
 
         vlen: use the ratios at this VLEN; by default each row's geometric mean over all VLENs
         """
         found: dict[str, float] = {}
-        for name in self.baselines:
+        for name in self.columns:
             places = [row.ratios if vlen is None else row.measured[vlen].ratios for row in self._of(dtype)]
             found[name] = geomean(ratios[name].value for ratios in places if name in ratios)
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def limited(self, name: str, vlen: int) -> bool:
         """Whether a remark limits the comparison with a baseline at a VLEN (bits; 0: the only one)."""
-        found = self.baselines[name].limited
+        of = self.baselines.values() if name == BEST else (self.baselines[name],)
+        found = [limited for info in of for limited in info.limited]
         return vlen in found if vlen else bool(found)
 
     def everything(self) -> Iterator[RatioAt]:
@@ -221,6 +229,14 @@ class Bench:
     def vlens(self) -> tuple[int, ...]:
         """The measured VLENs; empty for vectors of fixed width."""
         return tuple(dict.fromkeys(vlen for row in self.rows for vlen in row.by_vlen))
+
+    def lacking(self) -> list[str]:
+        """`absent` as text, each reason once: `NAME: REASON`, or `NAME and 3 more: REASON`."""
+        names: dict[str, list[str]] = {}
+        for name, why in self.absent.items():
+            names.setdefault(why, []).append(name)
+        more = {why: f" and {len(of) - 1} more" if len(of) > 1 else "" for why, of in names.items()}
+        return [f"{of[0]}{more[why]}: {why}" for why, of in names.items()]
 
     def alternatives(self) -> dict[str, Bench]:
         """Alternative of the model -> the comparison under it; empty if a clock measured."""
@@ -288,7 +304,7 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
     """JSON keys that Row and AtVlen share."""
     record: dict[str, object] = {
         "ours": of.ours,  # our speed, in `unit`
-        # speedup by baseline; above 1: ours is faster
+        # speedup by baseline; above 1: ours is faster. With several baselines, `best` is the fastest right one here
         "ratio": {name: ratio.value for name, ratio in of.ratios.items()},
         "interval": {name: [ratio.low, ratio.high] for name, ratio in of.ratios.items()},  # interval of each ratio
         "verdict": dict(of.verdicts),  # by library: `ok`, or the reason why its output is wrong
@@ -301,7 +317,8 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
             **{name: dict(counts) for name, counts in of.baseline_counters.items()},
         }
     if of.called:
-        record["called"] = dict(of.called)  # by baseline: the called function, where there are several for the shape
+        # by baseline: the called function, where there are several for the shape; by `best`: the fastest right baseline
+        record["called"] = dict(of.called)
     if of.empty_cycles:
         record["empty_cycles"] = dict(of.empty_cycles)  # modelled cycles of a call that returns at once, subtracted
     return record

@@ -233,6 +233,32 @@ def test_a_baseline_is_the_fastest_right_function_of_its_library(tmp_path, chang
     assert square.called == {}  # one function alone computes it
 
 
+def test_the_best_is_the_fastest_right_baseline_of_each_shape(tmp_path):
+    target, operator = reach(platforms.load("generic"), "native"), gemm()
+    wrong, slow, fast = {"OFF_GEMM": 1}, {"EXTRA_GEMM": 20}, {"EXTRA_GEMM": 4, "EXTRA_GEMV": 20}
+    peers = []
+    for name, changed in (("wrong", wrong), ("slow", slow), ("fast", fast)):
+        (tmp_path / name).mkdir()
+        peers.append(LibraryUnderTest(name, blas(tmp_path / name, **changed), "cblas"))
+    ours = libraries.ours(operator, naive(tmp_path), 1)
+    program = adapting.program(target.platform, operator).path
+
+    def compared(*peers, shape):
+        running = Contest(operator, target, program, ours, peers, 1, False)
+        running.open("f32")
+        return contest.row(running, problems.of(operator, "f32", shape))
+
+    square, line = (compared(*peers, shape=shape) for shape in ((24, 24, 24), (1, 64, 96)))
+    assert (set(square.ratios), square.called) == ({"slow", "fast", "best"}, {"best": "fast"})
+    assert square.verdicts["wrong"] != "ok"
+    assert "best" not in square.verdicts
+    assert square.ratios["best"] != square.ratios["fast"]  # other rounds than those that decided
+    assert line.called == {"wrong": "gemv", "slow": "gemv", "fast": "gemm", "best": line.called["best"]}
+    assert line.called["best"] != "fast"
+    assert set(compared(*peers[:1], shape=(24, 24, 24)).ratios) == set()
+    assert set(compared(*peers[1:2], shape=(24, 24, 24)).ratios) == {"slow"}  # one alone is no choice
+
+
 def test_every_form_of_a_product_with_a_vector_is_called_rightly(tmp_path):
     """All transposes and layouts with leading dimensions, alpha and beta, of one row, one column and both."""
     operator, seed = gemm(), Seed.draw()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tensorop import api
+from tensorop.model.bench import geomean
 from tensorop.package import library as building
 from tests.support import products
 from tests.support.commands import ROOT, tensorop
@@ -51,6 +52,9 @@ def test_it_is_compared(made: Path) -> None:
     assert [row["shape"] for row in rows] == SHAPES.split(",")
     assert all(verdict == "ok" for row in rows for verdict in row["verdict"].values())
     assert compared.json()["baselines"].keys() == {"im2col+openblas", "direct"}
+    assert all(row["called"]["best"] in ("im2col+openblas", "direct") for row in rows)
+    assert all(row["interval"]["best"][0] <= row["ratio"]["best"] <= row["interval"]["best"][1] for row in rows)
+    assert compared.json()["geomean"]["best"] == pytest.approx(geomean(row["ratio"]["best"] for row in rows))
 
 
 def plain(x, w, bias, stride, zeros, dilation, groups, relu):

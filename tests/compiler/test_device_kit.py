@@ -444,6 +444,11 @@ def test_a_row_to_ratios_by_rounds(exported: Exported) -> None:
     assert row.ratios["cublaslt"].value == 1.0
     assert (row.ratios["cublaslt-top1"].low, row.ratios["cublaslt-top1"].high) == (3.0, 3.0)
     assert row.verdicts == {"ours": "ok", "cublaslt": "too far", "cublaslt-top1": "ok"}
+    assert row.called == {"best": "cublaslt-top1"}  # the only right one
+    arms[3] = {"cublaslt": 4, "us": [2.0, 1.0, 20.0]}  # it is the best in the rounds that decide, the first two
+    row = here._row(opened.open_product(exported[0]), DeviceTiming.model_validate({**timing, "chosen": 3}))
+    assert row is not None
+    assert (row.called, row.ratios["best"].value) == ({"best": "cublaslt"}, 5.0)
     assert here._row(opened.open_product(exported[0]), DeviceTiming.model_validate({**timing, "chosen": 7})) is None
 
 

@@ -95,6 +95,17 @@ def test_one_row_is_compared_with_the_cheaper_of_openblas_functions(product):
     assert alone.called == {}
 
 
+@pytest.mark.extended
+def test_the_best_of_two_baselines_is_the_cheaper_at_each_vlen(product):
+    given = bench.BenchRequest(["f32"], SHAPES[:1], ("openblas", "openblas@0.3.29"), final=False)
+    (row,) = bench.bench(*products.reached(product), given).rows
+    for at in row.by_vlen.values():
+        both = {name: at.ratios[name].value for name in ("openblas", "openblas@0.3.29") if name in at.ratios}
+        assert at.ratios["best"].value == min(both.values())
+        assert both[at.called["best"]] == min(both.values())
+    assert row.ratios["best"].value == pytest.approx(geomean(at.ratios["best"].value for at in row.by_vlen.values()))
+
+
 def test_a_baseline_this_architecture_lacks(product):
     given = bench.BenchRequest(None, SHAPES[:1], ("openblas", "mkl"), final=False)
     with pytest.raises(

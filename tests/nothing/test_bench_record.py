@@ -54,6 +54,13 @@ def test_a_baseline_without_rows_is_left_out_of_the_means_and_never_zero():
     assert compared.to_json()["geomean"] == {}
 
 
+def test_a_reason_that_several_share_is_said_once():
+    large = dict.fromkeys(("xsmm 9x9x9", "xsmm 8x8x8", "xsmm 7x7x7"), "too large")
+    absent = {"mkl": "not in the cache", **large}
+    notes = tables.bench_notes(bench(row(16, "f32", 2.0), absent=absent))
+    assert notes[-2:] == ["not measured: mkl: not in the cache", "not measured: xsmm 9x9x9 and 2 more: too large"]
+
+
 def test_below_names_each_ratio():
     found = bench(row(16, "f32", 0.94), row(32, "f32", 0.96)).below(0.95)
     assert [(one.row.shape, one.baseline, one.ratio.value) for one in found] == [("16x16x16", "openblas", 0.94)]
@@ -78,6 +85,33 @@ def test_the_function_of_a_baseline_that_was_called_is_named():
     assert "1.80 to 2.20 (gemv)" in said.get()
     assert any(note.startswith("in brackets: the baseline's function") for note in tables.bench_notes(two))
     assert not any("in brackets" in note for note in tables.bench_notes(bench(row(32, "f32", 3.0))))
+
+
+def test_the_best_has_a_column_a_mean_and_a_name_for_each_shape():
+    found = {"openblas": Ratio(2.0, 1.8, 2.2), "blis": Ratio(1.6, 1.5, 1.7), "best": Ratio(1.5, 1.4, 1.6)}
+    both = [replace(row(side, "f32", 2.0), ratios=found, called={"best": "blis"}) for side in (16, 32)]
+    two, alone = bench(*both), bench(row(16, "f32", 2.0))
+    record = json.loads(json.dumps(two.to_json(), allow_nan=False))
+    assert (record["geomean"]["best"], record["lowest"]["best"]) == (pytest.approx(1.5), 1.5)
+    assert record["geomean_by_dtype"]["f32"]["best"] == pytest.approx(1.5)
+    assert set(record["baselines"]) == {"openblas", "blis"}
+    assert [(one["ratio"]["best"], one["interval"]["best"]) for one in record["results"]] == [(1.5, [1.4, 1.6])] * 2
+    assert [one["called"] for one in record["results"]] == [{"best": "blis"}] * 2
+    (again,) = benches.parse(record, "here")
+    assert (again.columns, alone.columns) == (("openblas", "blis", "best"), ("openblas", "blis"))
+    assert str(again.lowest()["best"]) == "16x16x16 f32 (blis)"
+    console = Console(width=200)
+    with console.capture() as said:
+        console.print(tables.bench_table(two))
+    assert "1.80 to 2.20  1.60  1.50  1.40 to 1.60 (blis)" in said.get()  # the others have no interval
+    notes = tables.bench_notes(two)
+    note = "best: the fastest right baseline of each shape, in brackets"
+    assert f"{note}; its ratio is from other rounds than those that decided" in notes
+    assert not any("the baseline's function" in note for note in notes)
+    assert note in tables.bench_notes(replace(two, model=MODEL))
+    assert not any(note.startswith("best") for note in tables.bench_notes(alone))
+    limited = replace(two, baselines={**two.baselines, "blis": BaselineInfo("1", "", ("wide",), limited=(0,))})
+    assert [limited.limited(name, 0) for name in limited.columns] == [False, True, True]
 
 
 def widths(side, dtype, **ratios):
