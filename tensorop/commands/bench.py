@@ -39,6 +39,7 @@ class BenchRequest:
     jobs: int = 2  # problems in parallel, on a deterministic target
     seed: Seed | None = None  # of the operands; None: a new one
     answers: Answers | None = None  # to measured calls of the seed
+    more: Sequence[str] = ()  # baselines beside those of `against`
 
 
 def bench(
@@ -71,7 +72,7 @@ def compare(
     dtypes, threads, layout = request.dtypes or (), request.threads, problems.require_layout(operator, request.layout)
     of_suite = suite_of(operator, operator.usual, target) if request.shapes is None else request.shapes
     shapes = tuple(map(tuple, of_suite))
-    against = request.against or operator.against
+    against = tuple(dict.fromkeys((*(request.against or operator.against), *request.more)))
     for name in against:
         libraries.check_known(name, own=operator.baselines)
     platform = target.platform
@@ -81,7 +82,7 @@ def compare(
         absent[f"{threads} threads"] = "a board model has one core; `tensorop verify` checks several for correctness"
         threads = 1
     found: dict[str, tuple[LibraryUnderTest, BaselineInfo]] = {}
-    for name in dict.fromkeys(against):
+    for name in against:
         try:
             tested = libraries.bring(name, target, dtypes, threads, request.offline, operator.baselines)
             found[name] = tested, libraries.describe(tested, target.runner, platform.arch)

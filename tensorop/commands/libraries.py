@@ -144,6 +144,14 @@ def check_names(names: Sequence[str], arch: str = "x86_64", own: Mapping[str, st
         )
 
 
+def in_cache(operator: Operator, target: Target, threads: int) -> list[str]:
+    """The operator's `peers` for the target's architecture that need no download."""
+    over = {name: below(name, operator.baselines) for name in operator.peers}
+    there = {name: library for name, library in over.items() if library in target.baselines}
+    arch = target.platform.arch
+    return [name for name, library in there.items() if baseline.baseline(library, arch, threads).entry.present]
+
+
 def bring(
     name: str,
     target: Target,

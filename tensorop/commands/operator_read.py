@@ -131,11 +131,12 @@ def _controls(operator: Operator) -> None:
 
 
 def _against(operator: Operator) -> None:
-    for name in operator.against:
-        try:
-            libraries.check_known(name, own=operator.baselines)
-        except UsageError as error:
-            raise SpecError(f"{_yaml(operator)}: key 'against': {error.message}", hint=error.hint) from None
+    for key, names in (("against", operator.against), ("peers", operator.peers)):
+        for name in names:
+            try:
+                libraries.check_known(name, own=operator.baselines)
+            except UsageError as error:
+                raise SpecError(f"{_yaml(operator)}: key '{key}': {error.message}", hint=error.hint) from None
 
 
 def _oracle(operator: Operator, dtype: str) -> None:

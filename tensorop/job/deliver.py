@@ -10,7 +10,7 @@ from typing import Any
 from tensorop import subpackages
 from tensorop.author import offline
 from tensorop.author.llm import rounds
-from tensorop.commands import bench, opened, report, verify
+from tensorop.commands import bench, libraries, opened, report, verify
 from tensorop.commands.opened import Opened
 from tensorop.device_target import DeviceContent, DeviceTarget
 from tensorop.dispatch import inside, winners
@@ -292,8 +292,15 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     others = f", the first of {several} layouts (`tensorop bench {job.out} --layout 1` measures another)"
     yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
     final = whole.target.deterministic  # under a board model, intervals take no more time than the best fit alone
+    more = libraries.in_cache(whole.operator, whole.target, job.threads) if whole.target.is_host else ()
     request = bench.BenchRequest(
-        shapes=shapes, threads=job.threads, final=final, jobs=job.jobs, seed=whole.seed, answers=whole.answers
+        shapes=shapes,
+        more=more,
+        threads=job.threads,
+        final=final,
+        jobs=job.jobs,
+        seed=whole.seed,
+        answers=whole.answers,
     )
     return bench.bench(_opened(whole, staged), whole.target, request)
 

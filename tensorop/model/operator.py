@@ -109,6 +109,7 @@ class Operator:
     classes: Mapping[str, str]  # kinds of problems: the first true expression over `features`; none: by size
     direct: Direct | None  # problems of the template `direct`, if the folder has it
     against: tuple[str, ...]  # its default baselines
+    peers: tuple[str, ...]  # more baselines for jobs on this machine, which leave out those that need a download
     baselines: Mapping[str, str]  # its own baselines on top of a library: name -> interface that the library must have
     routines: Mapping[str, Routine]  # by the interface that its adapter has for the function
     reference: Contract  # the operator's own code

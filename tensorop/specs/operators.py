@@ -94,6 +94,7 @@ class OperatorSpec(File):
     kernels: tuple[str, ...] = Field(default=(), strict=False)
     stages: tuple[str, ...] = Field(default=STAGES, strict=False)
     against: tuple[str, ...] = Field(default=("openblas",), min_length=1, strict=False)
+    peers: tuple[str, ...] = Field(default=(), strict=False)
     baselines: dict[str, str] = Field(default_factory=dict)
     routines: dict[str, Routine] = Field(default_factory=dict)
     layouts: tuple[dict[str, int | str], ...] = Field(min_length=1, strict=False)

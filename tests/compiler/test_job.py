@@ -20,8 +20,10 @@ import numpy as np
 import pytest
 
 import tensorop as package
-from tensorop.commands import explain, opened
+from tensorop.backends import reach
+from tensorop.commands import explain, libraries, opened
 from tensorop.space import problems
+from tensorop.specs import platforms
 from tensorop.toolchain import tool
 from tests.support import disks, products
 from tests.support.commands import (
@@ -37,6 +39,7 @@ from tests.support.commands import (
     tensorop,
     wait_for,
 )
+from tests.support.operators import gemm
 
 SMALL = ("gemm", "--platform", "generic", "--dtype", "f32", "--shapes", "24x17x33", "--jobs", "1")
 
@@ -56,12 +59,17 @@ class Made:
     finished: list[dict[str, Any]]
     said: dict[str, Any]
     told: str
+    peers: list[str]  # in the cache before
+
+
+def peers() -> list[str]:
+    return libraries.in_cache(gemm(), reach(platforms.load("generic"), "native"), 1)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """--out is relative, as by default."""
-    place = tmp_path_factory.mktemp("job")
+    place, there = tmp_path_factory.mktemp("job"), peers()
     words = (*SMALL, "--trials", "6", "--out", "out", "--format", "json")
     child = start(*words, cwd=place)
     wait_for(lambda: len(events(place / "out", "finished")) >= 3, child)
@@ -70,13 +78,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     before, left = events(place / "out", "finished"), product_of(place / "out")
     ended = tensorop(*words, cwd=place, fresh=True)
     assert ended.status == 0, ended.stderr
-    return Made(place / "out", before, left, events(place / "out", "finished"), ended.json(), ended.stderr)
+    return Made(place / "out", before, left, events(place / "out", "finished"), ended.json(), ended.stderr, there)
 
 
 def test_a_job_ends_with_a_library_that_computes(made: Made) -> None:
     folder = made.folder
     assert Path(str(made.said["library"])).name == "libtensorop_gemm.so"
-    assert made.said["bench"]
+    assert {"openblas", *made.peers} <= made.said["bench"]["baselines"].keys() <= {"openblas", *peers()}
+    assert ("best" in made.said["bench"]["geomean"]) or not made.peers
     assert "negative controls" in made.told
     assert (folder / "share/tensorop/report.html").is_file()
     a, b = np.ones((5, 7), np.float32), np.full((7, 3), 2, np.float32)

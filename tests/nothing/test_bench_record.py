@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from tensorop.backends import reach
 from tensorop.cli import tables
 from tensorop.commands import libraries
 from tensorop.errors import UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row, geomean
+from tensorop.provision import baseline
 from tensorop.report import curves
-from tensorop.specs import benches
+from tensorop.specs import benches, platforms
+from tests.support.operators import gemm
 
 
 def row(side, dtype, ratio, **more):
@@ -256,6 +259,21 @@ def test_unknown_baselines_name_the_known_ones():
     assert "did you mean openblas" in str(caught.value)
     with pytest.raises(UsageError, match=r"0\.1"):
         libraries.check_names(["openblas@0.1"])
+
+
+def test_peers_in_the_cache_are_those_that_need_no_download(tmp_path, monkeypatch):
+    target, operator = reach(platforms.load("generic"), "native"), gemm()
+    monkeypatch.setenv("TENSOROP_CACHE", str(tmp_path))
+    assert libraries.in_cache(operator, target, 1) == []
+    entry = baseline.baseline("mkl", "x86_64").entry
+    for folder in (entry.folder, baseline.baseline("blis", "x86_64", 2).entry.folder):
+        folder.mkdir(parents=True)
+        (folder / "entry.json").write_text("{}")
+    assert libraries.in_cache(operator, target, 1) == ["mkl"]
+    assert libraries.in_cache(operator, target, 2) == ["mkl", "blis"]  # another build
+    (entry.folder / "half").touch()
+    assert libraries.in_cache(operator, target, 1) == []
+    assert libraries.in_cache(replace(operator, peers=("cudnn", "openblas@0.3.29")), target, 1) == []
 
 
 @pytest.mark.parametrize(("threads", "load", "said"), [(2, 4.0, True), (2, 2.1, False), (1, 4.0, False)])
