@@ -4,16 +4,20 @@ import html
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks import plots, records, render
+from benchmarks import drawn, plots, records, render
 from benchmarks.plots import Bar, Plot
 from tensorop.errors import UsageError
 from tensorop.model.bench import AtVlen, BaselineInfo, Bench, Ratio, Row
+from tensorop.space import problems
+from tests.support.operators import gemm
 
 ROOT = Path(__file__).parents[2]
+RESULTS = "docs/results"
 MODEL = {"name": "a-model", "version": 4, "calibrated": False, "interval": True}
 ABOUT = {
     "schema": 1,
@@ -133,6 +137,34 @@ def test_a_record_without_the_baselines_other_function_is_marked_until_it_is_mea
     assert "| 1x64x64 | 2 | 4.00 (3.00 to 5.00) (gemv) |" in made[page]
 
 
+def test_the_best_of_several_baselines_is_beside_the_first(tmp_path):
+    ratios = {"openblas": Ratio(2.0, 1.9, 2.1), "mkl": Ratio(0.8, 0.7, 0.85), "best": Ratio(0.75, 0.7, 0.85)}
+    ahead = {"openblas": Ratio(1.5, 1.4, 1.6), "mkl": Ratio(3.0, 3.0, 3.0), "best": Ratio(1.5, 1.3, 1.6)}
+    of_sides = (((1, 64, 64), ratios, "mkl"), ((512, 512, 512), ahead, "openblas"))
+    rows = [
+        Row("gemm", "f32", dict(zip("mnk", sides, strict=True)), "row", 2.0, of, 0.1, called={"best": name})
+        for sides, of, name in of_sides
+    ]
+    info = {name: BaselineInfo("1", "so") for name in ("openblas", "mkl")}
+    bench = Bench("avx512", 1, "GFLOP/s", None, info, {}, tuple(rows), {})
+    (tmp_path / "README.md").write_text("<!-- results -->\n<!-- end -->\n<!-- results plot -->\n<!-- end -->\n")
+    record(tmp_path, "gemm-avx512-quick", {**ABOUT, "page": "gemm-avx512", "data": bench.to_json()})
+    made = render.render(tmp_path)
+    page, index, readme = (
+        made.pages[Path(of)] for of in (f"{RESULTS}/gemm-avx512.md", f"{RESULTS}/index.md", "README.md")
+    )
+    assert "| median | **1.73** | 1.50 (512x512x512) | **1.06** | 0.75 (1x64x64) |" in page
+    assert "| column | 1 | **0.75** | 0.75 (1x64x64) | 1 |\n| large | 1 | **1.50** | 1.50 (512x512x512) | 0 |" in page
+    assert "| openblas | **1.73** | 1.50 (512x512x512) | 1 of 2 |\n| mkl | **1.55** | 0.80 (1x64x64) | 1 of 2 |" in page
+    assert "| 1x64x64 | 2 | 2.00 (1.90 to 2.10) against gemm | 0.75 (0.70 to 0.85) (mkl) |" in page
+    assert "- best: the fastest right baseline of each shape, in brackets; its ratio is from other rounds" in page
+    assert "| measured | openblas 1 | 2 (1 against gemm) | **1.73** |" in index
+    assert "| measured | best of openblas, mkl | 2 | **1.06** | 0.75 (1x64x64) |" in index
+    assert "| **1.06** | 0.75 (1x64x64 f32) | measured: clock of a processor, 1 thread; against the best of o" in readme
+    assert "Speedup of gemm over OpenBLAS: avx512 1.73 measured" in readme
+    assert [bar.value for bar in made.plots[Path("docs/images/overview.svg")].bars] == [pytest.approx(3**0.5)]
+
+
 def test_unseen_shapes_without_the_baselines_other_function_are_marked():
     shape = {"dtype": "f32", "vlen": 256, "madds": 4096.0, "ratio": 2.0, "regret": None}
     shapes = [{**shape, "problem": f"{m}x64x64 f32 layout=row", **more} for m, more in CALLED]
@@ -242,3 +274,16 @@ def test_a_page_without_records_goes_away(checkout):
     shutil.copy(checkout / "docs/results/gemm-rvv.md", checkout / "docs/results/gemm-old.md")
     render.write(checkout)
     assert {path.name for path in (checkout / "docs/results").iterdir()} == {"by-hand.md", "gemm-rvv.md", "index.md"}
+
+
+def test_drawn_shapes_are_of_each_class_and_in_no_suite(capsys, monkeypatch):
+    operator = gemm()
+    shapes = drawn.drawn(operator, 3, 13)
+    found = [problems.of(operator, "f32", shape) for shape in shapes]
+    number = dict(zip(operator.classes, (3, 2, 2, 2, 2, 2), strict=True))
+    assert Counter(problems.classes(operator, found).values()) == number
+    assert not {*shapes} & {*operator.probes}.union(*operator.suites.values())
+    assert drawn.drawn(operator, 3, 13) == shapes != drawn.drawn(operator, 4, 13)
+    monkeypatch.setattr("sys.argv", ["drawn", "conv2d", "--seed", "1"])
+    assert drawn.main() == 1
+    assert "operator 'conv2d' has no `classes`" in capsys.readouterr().err
