@@ -120,7 +120,8 @@ class Contest:
             except JobError as error:
                 if who is self.ours:
                     raise
-                self.absent[f"{who.title} {dtype}"] = error.message
+                # the file's folder is of no use to readers of a record
+                self.absent[f"{who.title} {dtype}"] = error.message.replace(f"{who.path.parent}/", "")
 
     def taking_part(self, problem: Problem) -> list[LibraryUnderTest]:
         """The baselines that have the problem's dtype (found by `open`) and compute the problem themselves."""
