@@ -564,7 +564,7 @@ TEST(mma_sum_negated) {
 TEST(mma_sum_masked) {
     SumTile sum;
     take<8>(sum.v, in, 0);
-    sum_masked(sum, 40, 42, -5, 4, 50);
+    sum_masked(sum, 80, 2, 42, -5, 4, 50);
     leave<8>(out, sum.v);
 }
 

@@ -315,7 +315,7 @@ def mma_left(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
 def masked(sums: np.ndarray) -> np.ndarray:
     t, e = np.arange(32)[:, None], np.arange(8)[None, :]
     i, j = t // 4 + e // 2 % 2 * 8, e // 4 * 8 + t % 4 * 2 + e % 2
-    apart = 42 + j - (40 + i)
+    apart = 42 + j - (80 + i) // 2
     return np.where((apart >= -5) & (apart <= 4) & (42 + j < 50), sums, -np.inf)
 
 

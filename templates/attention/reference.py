@@ -151,11 +151,12 @@ class Attention(Contract):
             {"left": 0, "right": 0, "align": "start"}, {"left": 7},
         ]  # fmt: skip
         rows, nr, cases = tile["rows"], tile["nr"], []
+        largest = [tile["head"]] if "head" in tile else []  # of kernels with a limit
         for number in range(56):
             g = int(rng.choice([1, 1, 2, 3]))
             s = int(rng.choice([0, 1, 2, rows - 1, rows, rows + 1, 2 * rows + 3, int(rng.integers(1, 3 * rows))]))
             t = int(rng.choice([0, 1, nr - 1, nr, 2 * nr + 1, s, s + 1, 70, 130, int(rng.integers(1, 200))]))
-            d = int(rng.choice([1, nr, nr + 1, 16, 24, 33, 64]))
+            d = int(rng.choice([1, nr, nr + 1, 16, 24, 33, 64, *largest]))
             sizes = {
                 "b": int(rng.choice([1, 2, 3])),
                 "h": g * int(rng.choice([1, 1, 2, 4])),

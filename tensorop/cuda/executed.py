@@ -117,7 +117,8 @@ class Execution:
     def _cases(self, one: Candidate, dtype: str) -> grid.Grid:
         numbers, reference = one.numbers, self.operator.reference
         rows, columns = int(numbers["tile_m"]), int(numbers["tile_n"])
-        tile = {"mr": rows, "rows": rows, "nr": columns, "ku": int(numbers.get("tile_k", 32))}
+        tile = {name: number for name, number in numbers.items() if isinstance(number, int)}
+        tile |= {"mr": rows, "rows": rows, "nr": columns, "ku": int(numbers.get("tile_k", 32))}
 
         def cases(vlen: int, seed: Seed) -> Sequence[Case]:
             kind = dtype.removesuffix(kernels.FLOAT_C)

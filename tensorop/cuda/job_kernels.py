@@ -198,13 +198,13 @@ class JobKernels:
             variants.append(LibraryVariant(one, dtype, image))
             records.append({**variant_record(one, made, image), **self.families.record(one)})
         images = [*places]
-        if kernels.has_copy(self.operator):
-            copy = render.text(render.environment(kernels.folders(self.operator)), kernels.COPY, {})
-            copying = device.build(copy, str((self.platform.device or {})["code"]), self.compiler)
-            if isinstance(copying, Outcome):
-                message = f"the kernel that copies cannot be built: {copying.message}\n{copying.log}"
+        if name := kernels.second(self.operator):
+            text = render.text(render.environment(kernels.folders(self.operator)), kernels.SECOND[name], {})
+            second = device.build(text, str((self.platform.device or {})["code"]), self.compiler)
+            if isinstance(second, Outcome):
+                message = f"{kernels.SECOND[name]} cannot be built: {second.message}\n{second.log}"
                 raise JobError(message, hint="tensorop doctor")
-            images.append(copying.image)
+            images.append(second.image)
         facts = {
             "measured": False,
             "said": NOT_MEASURED,

@@ -22,6 +22,7 @@ from tensorop.render import apart, lines, render
 KERNEL = "device/kernel.cu"
 AROUND = {  # by kind of operands: the templates of the function around a kernel, and of its caller
     "pointers": ("device/block.cu.j2", "device/entry.cu.j2"),
+    "packed": ("device/packed.cu.j2", "device/packed_entry.cu.j2"),
     "maps": ("device/maps.cu.j2", "device/maps_entry.cu.j2"),
 }
 # Functions that a kernel may call besides primitives.
@@ -96,7 +97,9 @@ _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # the end of a type's name if C is float and A and B are not
 
 
-COPY = "device/copy.cu.j2"  # of operators whose library copies operands to aligned rows
+# By name in C: a kernel that an operator's library launches beside those of families. One makes copies of operands with
+# aligned rows, the other makes results of what several blocks computed.
+SECOND = {"COPY": "device/copy.cu.j2", "COMBINE": "device/combine.cu.j2"}
 
 
 def folders(operator: Operator) -> tuple[Path, ...]:
@@ -104,8 +107,9 @@ def folders(operator: Operator) -> tuple[Path, ...]:
     return *operator.templates, paths.native_dir()
 
 
-def has_copy(operator: Operator) -> bool:
-    return (operator.folder / COPY).is_file()
+def second(operator: Operator) -> str | None:
+    """The name in `SECOND` of an operator's second kernel, if it has one."""
+    return next((name for name, file in SECOND.items() if (operator.folder / file).is_file()), None)
 
 
 def dtypes(job: Job) -> list[str]:
@@ -152,7 +156,8 @@ def text(
         kernel = block(operator, chosen, template, context)
         if isinstance(kernel, Outcome):
             return kernel
-        entry = render.text(env, AROUND[context["operands"]][1], context)
+        caller = AROUND[context["operands"]][1]
+        entry = render.text(env, caller, context)
         used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel + entry)]
         # Assembly can contain `{%`, so only primitives with parameters are rendered.
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
@@ -163,6 +168,7 @@ def text(
             **context,
             "primitives": "\n".join(part.strip("\n") + "\n" for part in parts),
             "kernel": kernel,
+            "caller": caller,
             "headers": chosen.headers,
             "label": f"{operator.name} {dtype} by {template.name}",
             "strategy": template.strategy,

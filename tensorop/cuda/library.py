@@ -13,7 +13,7 @@ from tensorop import __version__
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.errors import SpecError
-from tensorop.model.expression import parse
+from tensorop.model.expression import Expression, parse
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
@@ -44,7 +44,7 @@ def sources(
 ) -> dict[str, bytes]:
     """The library's source files, by name.
 
-    images: machine code; the last one is the kernel that copies operands
+    images: machine code; the last one is the operator's second kernel, if it has one
     corrections: of predictions, by measurements (corrected.py)
     """
     templates = {one.candidate.template.name: one.candidate for one in variants}
@@ -79,16 +79,20 @@ def sources(
         "numbers": kept,
         "measured": corrections,
         "images": len(images),
-        "copy_image": len(images) - 1 if kernels.has_copy(operator) else None,
+        "second": (second, len(images) - 1) if (second := kernels.second(operator)) else None,
         "copy_cycles": COPY_CYCLES,
         "offsets": offsets,
         "variants": [_variant(one, families.index(one.candidate.template.name), kept) for one in variants],
         "families": [
             {
-                "reads": sorted(own[template]),
-                "model": [(name, _in_c(template, name, part)) for name, part in one.family.model.items()],
+                "cycles": _entry(template, models[template], [*models[template]][-1], own[template]),
+                "plans": {
+                    name: _entry(template, models[template], name, own[template])
+                    for name in call.plans
+                    if name in models[template]
+                },
             }
-            for template, one in templates.items()
+            for template in templates
         ],
         "card_literal": card.literal(card.text(provenance)),
         "card_marker_length": len(card.MARKER),
@@ -119,6 +123,7 @@ def terms(operator: Operator) -> dict[str, Any]:
         "TAG": f"TENSOROP_{operator.name.upper()}",
         "call": list(call.call),
         "layouts": list(call.layouts),
+        "plans": list(call.plans),
         "types": list(call.types),
         "arguments": [name.lower() for name in call.operands],
         "computed": computed,
@@ -136,6 +141,14 @@ def _variant(one: LibraryVariant, family: int, kept: Sequence[str]) -> dict[str,
         "kernel": one.image,
         "numbers": [int(numbers.get(name, 0)) for name in kept],
     }
+
+
+def _entry(template: str, model: Mapping[str, Expression], last: str, own: frozenset[str]) -> dict[str, Any]:
+    """A model's entry as a function in C: the numbers of a kernel that it reads, and the entries up to it."""
+    names = [*model]
+    parts = {name: model[name] for name in names[: names.index(last) + 1]}
+    read = own & frozenset[str]().union(*(part.names for part in parts.values()))
+    return {"reads": sorted(read), "model": [(name, _in_c(template, name, part)) for name, part in parts.items()]}
 
 
 def _in_c(template: str, name: str, part: Any) -> str:

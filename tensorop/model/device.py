@@ -38,6 +38,7 @@ class DeviceInterface:
     launch: tuple[str, ...] = ()  # tunables and facts that the library's C reads of each kernel
     absent: Mapping[str, int] = field(default_factory=dict)  # more of them, with their values for kernels without them
     layouts: Mapping[str, str] = field(default_factory=dict)  # 0 or 1, each: expressions over the operator's flags
+    plans: tuple[str, ...] = ()  # entries of models that the library's C reads of each call, 0 where a model has none
     swap: Mapping[str, str] = field(default_factory=dict)  # what kernels whose tunable `swap` is 1 compute, by name
     distance: Mapping[str, Count] = field(default_factory=dict)  # divisors of squared distances between problems, or 1
     counts: tuple[str, ...] = ()  # those names of `call` that count equal problems, one behind the other in memory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -25,10 +26,12 @@ from tensorop.cuda.family import Family
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
 from tensorop.kits import device, export, here
+from tensorop.model.operator import Operator
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.package import publish
 from tensorop.provision import nvcc
+from tensorop.render import render
 from tensorop.specs import operators, platforms
 from tensorop.target import KitRequest
 from tests.support.classes import some
@@ -36,7 +39,7 @@ from tests.support.commands import ROOT
 from tests.support.device_products import driver
 
 ATTENTION, SM80 = operators.load("attention"), platforms.load("cuda-sm80")
-(MMA,) = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
+DECODE, MMA = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
 SMALL: dict[str, int | str] = {
     "head": 64, "tile_n": 32, "warps": 4, "warp_m": 16, "stages": 2, "queries": "registers", "rows": "words",
 }  # fmt: skip
@@ -46,15 +49,31 @@ POINTS = [
     {**SMALL, "warp_m": 32, "tile_n": 64, "queries": "shared"},
     {**SMALL, "head": 32, "tile_n": 64, "stages": 3},
 ]
+PACKED: dict[str, int | str] = {
+    "head": 64, "tile_n": 16, "warps": 1, "stages": 2, "queries": "registers", "least": 4,
+}  # fmt: skip
+PACKED_POINTS = [
+    PACKED,
+    {**PACKED, "tile_n": 32, "warps": 2, "stages": 3, "queries": "shared"},
+    {**PACKED, "head": 256, "queries": "shared"},
+    {**PACKED, "warps": 4, "stages": 4},
+]
 
 
-def verdict(point: dict[str, int | str], masked: int, dtype: str, spoil: tuple[str, str] = ("", "")) -> Outcome:
+def verdict(
+    point: dict[str, int | str],
+    masked: int,
+    dtype: str,
+    spoil: tuple[str, str] = ("", ""),
+    operator: Operator = ATTENTION,
+) -> Outcome:
     """The verdict on a configuration. spoil: a text of the template, and what replaces it"""
-    assert spoil[0] in MMA.text
-    template = dataclasses.replace(MMA, text=MMA.text.replace(*spoil) if spoil[0] else MMA.text)
+    template = MMA if "warp_m" in point else DECODE
+    assert spoil[0] in template.text
+    template = dataclasses.replace(template, text=template.text.replace(*spoil) if spoil[0] else template.text)
     of = Family(ATTENTION.on_device, template, {**cuda.device_numbers(SM80), "masked": masked})
     same = np.logical_and.reduce([of.grid[name] == value for name, value in point.items()])
-    return Execution(ATTENTION, SM80, Seed.draw()).verdict(Candidate(of, int(np.flatnonzero(same)[0])), dtype)
+    return Execution(operator, SM80, Seed.draw()).verdict(Candidate(of, int(np.flatnonzero(same)[0])), dtype)
 
 
 @pytest.mark.covers("template attention/mma", "primitives cuda-mma")
@@ -64,6 +83,17 @@ def verdict(point: dict[str, int | str], masked: int, dtype: str, spoil: tuple[s
 )
 def test_a_kernel_is_right(point: int, masked: int, dtype: str) -> None:
     found = verdict(POINTS[point], masked, dtype)
+    assert found.ok, found
+
+
+@pytest.mark.covers("template attention/decode")
+@pytest.mark.parametrize(
+    ("point", "masked", "dtype"),
+    some([(0, 1, "bf16"), (1, 0, "f16"), (2, 1, "f16"), (3, 0, "bf16"), (1, 1, "bf16")], lambda case: case[0] < 2),
+)
+def test_a_kernel_of_packed_rows_is_right(point: int, masked: int, dtype: str) -> None:
+    """With the combination of one to three parts of the keys."""
+    found = verdict(PACKED_POINTS[point], masked, dtype)
     assert found.ok, found
 
 
@@ -84,29 +114,89 @@ def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str]) -> None:
     assert verdict(SMALL, 1, "bf16", spoil).kind is Kind.WRONG
 
 
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        ("        copies_wait({{ stages - 2 }});\n        __sync", "        __sync"),
+        ("rows_times(total, factor);", ""),
+        ("repeats, first", "1, first"),
+        ("rows_value(shift", "rows_value(total"),
+        ("low, high, t)", "low, high, t + 1)"),
+    ],
+    ids=["no-wait", "sum-not-rescaled", "heads-are-queries", "no-largest-score", "padding-counts"],
+)
+def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str]) -> None:
+    assert verdict(PACKED, 1, "bf16", spoil).kind is Kind.WRONG
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("combined.h.j2", "sum += by *", "sum +="),
+        ("combined.h.j2", "int i = 0; i < p.splits", "int i = 0; i + 1 < p.splits"),
+        ("combined.h.j2", "+ most)", ")"),
+        ("packing.h.j2", "int64_t(all.steps) * part / parts)", "int64_t(all.steps) * part / parts) + 1"),
+        ("packing.h.j2", "at % repeats * q_head", "at / repeats * q_head"),
+    ],
+    ids=["parts-not-rescaled", "part-forgotten", "wrong-log-sum-exp", "step-between-parts-lost", "wrong-head"],
+)
+def test_a_fault_around_packed_rows_is_refused(file: str, old: str, new: str, tmp_path: Path) -> None:
+    shutil.copytree(ATTENTION.folder, tmp_path / "templates/attention")
+    path = tmp_path / "templates/attention/device" / file
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, new))
+    assert verdict(PACKED, 1, "bf16", operator=operators.load("attention", (tmp_path,))).kind is not Kind.OK
+
+
 def test_every_start_is_legal_and_passes_the_gate() -> None:
-    for number, start in enumerate(MMA.seed_configurations):
-        of = Family(ATTENTION.on_device, MMA, {**cuda.device_numbers(SM80), "masked": number % 2})
+    starts = [(one, start) for one in (MMA, DECODE) for start in one.seed_configurations]
+    for number, (template, start) in enumerate(starts):
+        of = Family(ATTENTION.on_device, template, {**cuda.device_numbers(SM80), "masked": number % 2})
         same = np.logical_and.reduce([of.grid[name] == value for name, value in dict(start).items()])
         assert same.any(), start
-        text = kernels.text(ATTENTION, SM80, MMA, ("bf16", "f16")[number % 2], of.numbers(int(np.argmax(same))))
+        text = kernels.text(ATTENTION, SM80, template, ("bf16", "f16")[number % 2], of.numbers(int(np.argmax(same))))
         assert isinstance(text, str), (start, text)
 
 
 @cache
 def layout(masked: int) -> Layout:
-    return Layout.of(ATTENTION.on_device, [MMA], cuda.device_numbers(SM80), (masked,))
+    return Layout.of(ATTENTION.on_device, [MMA, DECODE], cuda.device_numbers(SM80), (masked,))
 
 
 def test_a_kernel_is_chosen_only_for_heads_that_it_serves() -> None:
     of = layout(1)
     costs = of.costs(1, 4, 4, 1024, 1024, 80)
     heads = of.parts[0].family.grid["head"]
-    assert (np.isfinite(costs) == (heads >= 80)).all()
+    assert (np.isfinite(costs[: heads.size]) == (heads >= 80)).all()
+    assert not np.isfinite(costs[heads.size :]).any()  # too many queries for packed rows
     places = of.chosen([(1, 4, 4, 1024, 1024, 64), (1, 4, 4, 1024, 1024, 80)], 6)
     first = of.candidate(places[0]).numbers
     assert (first["head"], first["align_in"]) == (128, 2)  # it serves every call
     assert of.candidate(int(np.argmin(of.costs(1, 4, 4, 1024, 1024, 64)))).numbers["head"] == 64
+
+
+@pytest.mark.parametrize("masked", [0, 1])
+def test_few_queries_against_many_keys_have_blocks_for_many_multiprocessors(masked: int) -> None:
+    of = layout(masked)
+
+    def best(*sizes: int) -> tuple[Candidate, dict[str, int]]:
+        one = of.candidate(int(np.argmin(of.costs(*sizes))))
+        return one, one.family.terms(one.number, ATTENTION.on_device.numbers(sizes))
+
+    for sizes in (
+        (1, 32, 8, 1, 4096, 128),
+        (8, 64, 8, 1, 32768, 128),
+        (64, 32, 8, 4, 4096, 64),
+        (1, 8, 8, 1, 8192, 256),
+    ):
+        one, terms = best(*sizes)
+        assert one.template is DECODE
+        assert 1 <= terms["splits"] <= 128
+        assert terms["blocks"] == sizes[0] * sizes[2] * terms["splits"] >= 64  # there are 108 multiprocessors
+    for sizes in ((1, 16, 16, 2048, 2048, 128), (16, 16, 16, 256, 256, 64)):
+        assert best(*sizes)[0].template is MMA
 
 
 def test_a_layout_has_the_masks_that_differ_least_from_the_usual_ones() -> None:
@@ -117,52 +207,85 @@ def test_a_layout_has_the_masks_that_differ_least_from_the_usual_ones() -> None:
 
 
 def made(folder: Path, dtype: str, image: bytes) -> Path:
-    """A product with six variants, whose kernels are made up."""
+    """A product with eight variants, whose kernels are made up."""
     variants = []
     for masked in (0, 1):
         places = layout(masked).chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
+        places.append(layout(masked).seeds()[-len(DECODE.seed_configurations)])
         variants += [LibraryVariant(layout(masked).candidate(place), dtype, 0) for place in places]
     records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
-    whole = product.product(Content(ATTENTION, SM80, variants, records, [image], {0: "a kernel"}, facts))
+    whole = product.product(Content(ATTENTION, SM80, variants, records, [image, COMBINE], {0: "a kernel"}, facts))
     publish.publish(publish.stage(whole, folder), folder)
     return folder
 
 
-# What a library passes to its kernels, computed: each block takes its share of the rows of a head.
+COMBINE = b"kit tensorop_combine\0"  # as the fake driver reads it
+POWERS = """#define __forceinline__ inline
+static float two_to(float x) { return exp2f(x); }
+static float log_two(float x) { return log2f(x); }
+"""
+# What a library passes to its kernels, computed: each block takes its share of the rows of a head, and of the keys.
 PLAIN = """
 extern "C" __global__ void tensorop_kernel(Args p) {
-    const int rows = (p.s + p.tiles - 1) / p.tiles, first_row = blockIdx.x % p.tiles * rows;
-    const int head = blockIdx.x / p.tiles % p.heads, of_k = head / p.shared;
-    const int64_t batch = blockIdx.x / p.tiles / p.heads;
-    const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + head * p.q_head;
-    const uint16_t *const k = (const uint16_t *)p.k + batch * p.k_batch + of_k * p.k_head;
-    const uint16_t *const v = (const uint16_t *)p.v + batch * p.v_batch + of_k * p.v_head;
-    uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + head * p.o_head;
-    for (int i = first_row; i < first_row + rows && i < p.s && threadIdx.x == 0; ++i) {
-        double total = 0, sums[128] = {0};
-        for (int j = 0; j < p.t; ++j) {
+    const int parts = p.splits ? p.splits : 1, repeats = p.splits ? p.shared : 1;
+    const int heads = p.heads / repeats, all = p.s * repeats, rows = (all + p.tiles - 1) / p.tiles;
+    const int part = blockIdx.x % parts, first_row = blockIdx.x / parts % p.tiles * rows;
+    const int of_head = blockIdx.x / parts / p.tiles % heads;
+    const int64_t batch = blockIdx.x / parts / p.tiles / heads, at = batch * heads + of_head;
+    const int from = int64_t(p.t) * part / parts, to = int64_t(p.t) * (part + 1) / parts;
+    for (int row = first_row; row < first_row + rows && row < all && threadIdx.x == 0; ++row) {
+        const int i = row / repeats, head = of_head * repeats + row % repeats, of_k = head / p.shared;
+        const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + head * p.q_head + i * p.q_row;
+        const uint16_t *const k = (const uint16_t *)p.k + batch * p.k_batch + of_k * p.k_head;
+        const uint16_t *const v = (const uint16_t *)p.v + batch * p.v_batch + of_k * p.v_head;
+        double most = -HUGE_VAL, total = 0, sums[256] = {0};
+        for (int j = from; j < to; ++j) {
             double score = 0;
             for (int c = 0; c < p.d; ++c)
-                score += read(q, i * p.q_row + c, F16) * read(k, j * p.k_row + c, F16);
-            const double w = j < int64_t(i) + p.low || j > int64_t(i) + p.high
-                                 ? 0 : exp2((p.turned ? -1 : 1) * p.scale * score);
+                score += read(q, c, F16) * read(k, j * p.k_row + c, F16);
+            score *= (p.turned ? -1 : 1) * p.scale;
+            if (j < int64_t(i) + p.low || j > int64_t(i) + p.high)
+                continue;
+            const double by = score > most ? exp2(most - score) : 1;
+            most = score > most ? score : most, total *= by;
+            const double w = exp2(score - most);
             total += w;
             for (int c = 0; c < p.d; ++c)
-                sums[c] += w * read(v, j * p.v_row + c, F16);
+                sums[c] = sums[c] * by + w * read(v, j * p.v_row + c, F16);
         }
+        if (p.splits) {
+            const int64_t place = (at * all + row) * parts + part;
+            for (int c = 0; c < p.d; ++c)
+                ((float *)p.o)[place * p.d + c] = sums[c];
+            p.lse[2 * place] = most, p.lse[2 * place + 1] = total;
+            continue;
+        }
+        uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + head * p.o_head;
         for (int c = 0; c < p.d; ++c)
             write(o, i * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
         if (p.lse)
-            p.lse[(batch * p.heads + head) * p.s + i] = total > 0 ? float(log(total)) : -HUGE_VALF;
+            p.lse[at * p.s + i] = total > 0 ? float(log(total) + most * log(2.)) : -HUGE_VALF;
     }
+}
+
+struct Half {
+    uint16_t bits;
+    explicit Half(float x) { write(&bits, 0, x, F16); }
+};
+extern "C" __global__ void tensorop_combine(Combine p) {
+    const int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at < p.rows * p.d)
+        combined<Half>(p, at / p.d, at % p.d);
 }
 """
 
 
 def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
     root = made(tmp_path / "attention", "f16", b"kit\0")
-    driver(tmp_path, ATTENTION, (ATTENTION.folder / "device/args.h.j2").read_text() + PLAIN)
+    own = render.environment(kernels.folders(ATTENTION))
+    around = (render.text(own, f"device/{name}.h.j2", {}) for name in ("args", "combine", "combined"))
+    driver(tmp_path, ATTENTION, POWERS + "\n".join(around) + PLAIN)
     there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "tests.support.attention_arrays", str(root)]
     done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)

@@ -22,6 +22,7 @@ from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.package.library import facts
 from tensorop.provision import nvcc
+from tensorop.render import render
 from tensorop.specs import operators, platforms
 from tests.support.classes import extended
 from tests.support.commands import ROOT, Watched, events, journal
@@ -58,6 +59,17 @@ def test_the_golden_kernels_compile_without_a_spill(name: str, codes: str) -> No
     assert not isinstance(built, Outcome), (built.message, built.log)
     assert 0 < built.registers <= 255
     assert b"tensorop_kernel" in built.image or built.image[:4] == b"P\xedU\xba"  # a fat binary, packed or not
+
+
+def test_attention_of_packed_rows_and_its_combination_compile_without_a_spill() -> None:
+    text = (GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu").read_text()
+    combine = render.text(
+        render.environment(kernels.folders(operators.load("attention"))), kernels.SECOND["COMBINE"], {}
+    )
+    for source in (text, combine):
+        built = device.build(source, "sm_80 sm_90", nvcc.nvcc())
+        assert not isinstance(built, Outcome), (built.message, built.log)
+        assert 0 < built.registers <= 255
 
 
 def test_kernels_with_a_float_c_compile_without_a_spill() -> None:

@@ -25,6 +25,7 @@ from tensorop.errors import SpecError, UsageError
 from tensorop.model.device import device_problem
 from tensorop.model.expression import evaluate
 from tensorop.model.job import Job
+from tensorop.model.trial import Outcome
 from tensorop.specs import operators, platforms, primitives, pymodule
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
@@ -54,17 +55,30 @@ def number_of(of: Family, point: dict[str, int | str]) -> int:
     return int(np.argmax(same))
 
 
+def require_golden(path: Path, text: str | Outcome, request: pytest.FixtureRequest) -> None:
+    assert isinstance(text, str), text
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "dtype"), STARTS)
 def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.FixtureRequest) -> None:
     of = family(name)
     numbers = of.numbers(number_of(of, dict(TEMPLATES[name].seed_configurations[0])))
     text = kernels.text(GEMM, SM90, TEMPLATES[name], dtype, numbers)
-    assert isinstance(text, str), text
-    path = GOLDEN / f"cuda-sm90-{name}-{dtype}.cu"
-    if request.config.getoption("--update-golden"):
-        path.write_text(text)
-    assert text == path.read_text()
+    require_golden(GOLDEN / f"cuda-sm90-{name}-{dtype}.cu", text, request)
+
+
+def test_the_source_for_packed_rows_is_the_golden_one(request: pytest.FixtureRequest) -> None:
+    attention, sm80 = operators.load("attention"), platforms.load("cuda-sm80")
+    templates = offline.templates(attention.folder, "attention", suffix=cuda.SUFFIX)
+    decode = next(one for one in templates if one.name == "decode")
+    of = Family(attention.on_device, decode, {**cuda.device_numbers(sm80), "masked": 1})
+    text = kernels.text(attention, sm80, decode, "bf16", of.numbers(number_of(of, dict(decode.seed_configurations[0]))))
+    require_golden(GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu", text, request)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])

@@ -71,5 +71,5 @@ def test_a_wrong_part_is_named(tmp_path: Path, file: str, old: str | None, new: 
 
 def test_the_kernel_is_made_of_the_operators_parts() -> None:
     operator = operators.load("transpose", (EXAMPLE,))
-    assert not kernels.has_copy(operator)
-    assert kernels.has_copy(operators.load("gemm"))
+    second = {name: kernels.second(operators.load(name)) for name in ("gemm", "attention")}
+    assert (kernels.second(operator), second) == (None, {"gemm": "COPY", "attention": "COMBINE"})

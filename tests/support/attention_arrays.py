@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tensorop
-from tests.support.device_arrays import FAKE, ByDlpack, Held, memory
+from tests.support.device_arrays import FAKE, ByDlpack, ByInterface, Held, memory
 from tests.support.device_calls import bits
 
 attention = tensorop.load(sys.argv[1]).attention
@@ -74,9 +74,38 @@ def test_calls_are_right() -> None:
         assert given[0].asked == [64]
 
 
+def test_few_queries_share_the_keys_among_blocks() -> None:
+    """Each call twice in a workspace that begins as NaN, then in one that is too small, where another kernel serves."""
+    for number, (b, h, g, s, t, d) in enumerate(
+        [(1, 4, 1, 1, 4096, 32), (2, 6, 2, 3, 3000, 20), (1, 8, 8, 1, 2100, 24), (2, 4, 2, 2, 2500, 100)]
+    ):
+        rng = np.random.default_rng(number)
+        q, k, v = (
+            rng.standard_normal(shape).astype(np.float16).astype(np.float64)
+            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, d))
+        )
+        left, right, align = [(-1, -1, "end"), (1500, 0, "end"), (-1, 0, "end"), (0, 0, "start")][number]
+        own = 0 if align == "start" else t - s
+        o, lse = expected(q, k, v, 0.2, own - left if left >= 0 else -t, own + right if right >= 0 else t)
+        by_head = number % 2 == 1
+        given = [array(x.swapaxes(1, 2) if by_head else x, -d % 8) for x in (q, k, v, q)]
+        more = {"window": (left, right), "align": align, "scale": 0.2, "layout": "bhsd" if by_head else "bshd"}
+        for room in (1 << 20, 1 << 20, 1 << 8):
+            sums = Floats(np.full((b, h, s), 7, np.float32), code=2)
+            space, before = np.full(room + 256, 0xFF, np.uint8), FAKE.fake_launches()
+            given[3].view[...] = 0
+            at = -space.ctypes.data % 256
+            attention(*given[:3], out=given[3], lse=sums, stream=64,
+                      workspace=ByInterface(space[at : at + room], typestr="|u1"), **more)  # fmt: skip
+            found = given[3].values().swapaxes(1, 2) if by_head else given[3].values()
+            assert np.allclose(found, o, rtol=2e-3, atol=1e-3), number
+            assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), number
+            assert FAKE.fake_launches() - before == 1 + (room > 1 << 8), number
+
+
 def test_a_head_that_no_kernel_serves_is_refused() -> None:
-    one = [array(np.ones((1, 4, 1, 136))) for _ in range(4)]
-    with pytest.raises(ValueError, match="q has 136 numbers a head, this library serves up to 128") as caught:
+    one = [array(np.ones((1, 4, 1, 264))) for _ in range(4)]
+    with pytest.raises(ValueError, match="q has 264 numbers a head, this library serves up to 256") as caught:
         attention(*one[:3], out=one[3], stream=64)
     assert caught.value.status == 4
 

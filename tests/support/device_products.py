@@ -98,9 +98,10 @@ def driver(folder: Path, operator: Operator = GEMM, more: str = "") -> None:
     """Builds libcuda.so.1 there, with the kernels of an operator's kits. more: CUDA of a kernel `tensorop_kernel`"""
     text = kit.kernels(kit.sources(operator, ("bf16", "f16"))) + more
     (folder / "kernels.cu").write_text(text)
-    whole = {"kit_reference", "kit_matvec", "kit_hold", "kit_poke", "tensorop_kernel"}  # whose grid matters
-    names = re.findall(r"void (kit_\w+|tensorop_kernel)\(", text)
-    each = [f"EACH({name}, {str(name not in whole).lower()})\n" for name in names]
+    whole = {"kit_reference", "kit_matvec", "kit_hold", "kit_poke"}  # and a library's: their grids matter
+    names = re.findall(r"void (kit_\w+|tensorop_\w+)\(", text)
+    strided = {name: name.startswith("kit") and name not in whole for name in names}
+    each = [f"EACH({name}, {str(of).lower()})\n" for name, of in strided.items()]
     (folder / "each.inc").write_text("".join(each))
     (folder / "driver.h").write_text((paths.native_dir() / "device" / "driver.h.j2").read_text())
     (folder / "kit_on_cpu.cpp").write_text('#include "kit_on_cpu.h"\n')

@@ -2,7 +2,8 @@
  * hardware asks for, and computes what the kernel would. A kernel's image is a line:
  * maps|pointers|copy, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
  * engine type matrices overlapped; type: 1 where A and B are of f16, 2 more where C is float;
- * matrices: of a block. */
+ * matrices: of a block. Of an image `kit` each function is the kernel of its name on this machine's
+ * processor, of `kit NAME` the one of that name. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,8 +109,9 @@ int cuModuleLoadData(CUmodule *module, const void *image) {
 }
 int cuModuleUnload(CUmodule module) { return module == NULL; }
 int cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-    const bool own = !strcmp((const char *)module, "kit"); /* whose functions are their names */
-    *function = own ? (void *)(uintptr_t)name : (void *)module;
+    const char *const image = (const char *)module;
+    const bool own = !strncmp(image, "kit", 3); /* whose functions are their names */
+    *function = (void *)(uintptr_t)(!own ? image : image[3] ? image + 4 : name);
     return own ? 0 : strcmp(name, "tensorop_kernel") != 0;
 }
 int cuFuncSetAttribute(CUfunction function, int attribute, int value) {
@@ -389,7 +391,7 @@ static int let_go(struct queue *q) {
 
 int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments,
                      void **extra) {
-    const bool own = !strcmp((const char *)function, "tensorop_kernel"); /* of an image "kit" */
+    const bool own = !strncmp((const char *)function, "tensorop_", 9); /* of an image "kit" */
     struct work of = {.kind = own ? OWN : KERNEL, .config = *config, .function = (void *)function};
     memcpy(of.attributes, config->attributes, sizeof of.attributes);
     launches += own;

@@ -14,7 +14,7 @@ from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan,
 CARD = "tensorop_attention_cuda_card"
 _TYPES = {"bfloat16": 0, "uint16": 0, "float16": 1}
 _DTYPES = {"bfloat16": "bf16", "uint16": "bf16", "float16": "f16"}
-_MOST_DIM, _TOO_LARGE = 128, 4  # status of the header
+_MOST_DIM, _TOO_LARGE = 256, 4  # status of the header
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
 _RECORD = """
@@ -83,6 +83,7 @@ def bind(library: Any) -> Callable[..., Any]:
         lse: Any = None,
         out: Any = None,
         stream: Any = None,
+        workspace: Any = None,
     ) -> Any:
         """softmax(scale * q k^T + mask) v on the GPU that holds the arrays. The call is enqueued; it returns O.
 
@@ -95,6 +96,7 @@ def bind(library: Any) -> Callable[..., Any]:
         lse: a float32 array (batch, heads, queries), which gets the logarithms of the sums; None: they are not stored
         out: written in place; None for a new array of the library of `q` (torch, cupy or jax only)
         stream: of torch or cupy, or a number; by default the one that the library of `q` uses now
+        workspace: an array of bytes on the device that nothing else uses during the call; by default one is allocated
 
         Arrays are any with `__dlpack__` or `__cuda_array_interface__` (torch, cupy, jax, numba), bfloat16 (or its bits
         as uint16) or float16. They are never copied: the last axis is contiguous, the others have any strides. A call
@@ -121,7 +123,7 @@ def bind(library: Any) -> Callable[..., Any]:
             if sums.behind is not None:
                 calls.protocols.wait(call.stream, sums.behind)
             problem.lse = sums.address
-        return call.run(plan, problem, None, "")
+        return call.run(plan, problem, (layout, left, right), "", workspace)
 
     return attention
 

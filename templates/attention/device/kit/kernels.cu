@@ -146,10 +146,18 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *q, const uint16_t
         const Row r = row_of(p, at / p.d);
         const int64_t c = at % p.d;
         float most = -HUGE_VALF, total = 0, sum = 0;
+        float total_before = 0, sum_before = 0; // of the first half of the keys
         for (int64_t begin = 0; begin < p.t; begin += BLOCK) {
             const int64_t end = begin + BLOCK < p.t ? begin + BLOCK : p.t;
             if (fault == FAULT_SKIPS_A_BLOCK && begin == BLOCK)
                 continue;
+            const bool unscaled = fault == FAULT_ADDS_PARTS_AS_THEY_ARE;
+            if ((unscaled || fault == FAULT_FORGETS_A_PART) && begin <= p.t / 2 &&
+                p.t / 2 < begin + BLOCK) {
+                if (unscaled)
+                    total_before = total, sum_before = sum;
+                most = -HUGE_VALF, total = 0, sum = 0;
+            }
             float now = most;
             for (int64_t j = begin; j < end; ++j)
                 now = fmaxf(now, score(p, q, k, r, j, more, scale));
@@ -167,6 +175,7 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *q, const uint16_t
             if (fault == FAULT_SUMS_IN_16_BITS)
                 total = float(rounded(total, p.format)), sum = float(rounded(sum, p.format));
         }
+        total += total_before, sum += sum_before;
         float result = total > 0 ? sum / total : 0;
         if (fault == FAULT_ANOTHER_RESULT_EACH_TIME)
             result *= 1 + call * 0x1p-11f;

@@ -127,9 +127,10 @@ static void sum_negated(SumTile &sum) {
     for (int e = 0; e < 8; ++e)
         sum.at[e] = -sum.at[e];
 }
-static void sum_masked(SumTile &sum, int row, int key, int low, int high, int end) {
+static void sum_masked(SumTile &sum, int row, int repeats, int key, int low, int high, int end) {
     for (int e = 0; e < 8; ++e) {
-        const int t = current->number % LANES, j = key + col_of(t, e), i = row + row_of(t, e);
+        const int t = current->number % LANES, j = key + col_of(t, e),
+                  i = (row + row_of(t, e)) / repeats;
         if (j - i < low || j - i > high || j >= end)
             sum.at[e] = LEAST;
     }
