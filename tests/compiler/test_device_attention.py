@@ -26,7 +26,9 @@ from tensorop.cuda.family import Family
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
 from tensorop.kits import device, export, here
+from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
+from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.package import publish
@@ -48,6 +50,8 @@ POINTS = [
     {**SMALL, "queries": "shared", "rows": "elements"},
     {**SMALL, "warp_m": 32, "tile_n": 64, "queries": "shared"},
     {**SMALL, "head": 32, "tile_n": 64, "stages": 3},
+    {**SMALL, "head": 256, "queries": "shared"},
+    {**SMALL, "head": 256, "tile_n": 16, "queries": "shared", "rows": "elements"},
 ]
 PACKED: dict[str, int | str] = {
     "head": 64, "tile_n": 16, "warps": 1, "stages": 2, "queries": "registers", "least": 4,
@@ -71,15 +75,25 @@ def verdict(
     template = MMA if "warp_m" in point else DECODE
     assert spoil[0] in template.text
     template = dataclasses.replace(template, text=template.text.replace(*spoil) if spoil[0] else template.text)
-    of = Family(ATTENTION.on_device, template, {**cuda.device_numbers(SM80), "masked": masked})
-    same = np.logical_and.reduce([of.grid[name] == value for name, value in point.items()])
-    return Execution(operator, SM80, Seed.draw()).verdict(Candidate(of, int(np.flatnonzero(same)[0])), dtype)
+    of = started(template, masked)
+    return Execution(operator, SM80, Seed.draw()).verdict(Candidate(of, place_of(Point.of(point), of)), dtype)
 
 
 @pytest.mark.covers("template attention/mma", "primitives cuda-mma")
 @pytest.mark.parametrize(
     ("point", "masked", "dtype"),
-    some([(0, 1, "bf16"), (1, 0, "f16"), (2, 1, "f16"), (3, 0, "bf16"), (1, 1, "bf16")], lambda case: case[0] < 2),
+    some(
+        [
+            (0, 1, "bf16"),
+            (1, 0, "f16"),
+            (2, 1, "f16"),
+            (3, 0, "bf16"),
+            (1, 1, "bf16"),
+            (4, 0, "f16"),
+            (5, 1, "bf16"),
+        ],
+        lambda case: case[0] < 2,
+    ),
 )
 def test_a_kernel_is_right(point: int, masked: int, dtype: str) -> None:
     found = verdict(POINTS[point], masked, dtype)
@@ -150,14 +164,31 @@ def test_a_fault_around_packed_rows_is_refused(file: str, old: str, new: str, tm
     assert verdict(PACKED, 1, "bf16", operator=operators.load("attention", (tmp_path,))).kind is not Kind.OK
 
 
-def test_every_start_is_legal_and_passes_the_gate() -> None:
-    starts = [(one, start) for one in (MMA, DECODE) for start in one.seed_configurations]
-    for number, (template, start) in enumerate(starts):
-        of = Family(ATTENTION.on_device, template, {**cuda.device_numbers(SM80), "masked": number % 2})
-        same = np.logical_and.reduce([of.grid[name] == value for name, value in dict(start).items()])
-        assert same.any(), start
-        text = kernels.text(ATTENTION, SM80, template, ("bf16", "f16")[number % 2], of.numbers(int(np.argmax(same))))
-        assert isinstance(text, str), (start, text)
+def started(template: KernelTemplate, masked: int) -> Family:
+    return Family(ATTENTION.on_device, template, {**cuda.device_numbers(SM80), "masked": masked})
+
+
+def place_of(start: Point, of: Family) -> int:
+    same = np.logical_and.reduce([of.grid[name] == value for name, value in dict(start).items()])
+    assert same.any(), start
+    return int(np.argmax(same))
+
+
+STARTS = [(template, start) for template in (MMA, DECODE) for start in template.seed_configurations]
+
+
+def test_every_start_is_legal() -> None:
+    for template, start in STARTS:
+        place_of(start, started(template, 0))
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("number", range(len(STARTS)))
+def test_a_start_passes_the_gate(number: int) -> None:
+    template, start = STARTS[number]
+    of = started(template, number % 2)
+    text = kernels.text(ATTENTION, SM80, template, ("bf16", "f16")[number % 2], of.numbers(place_of(start, of)))
+    assert isinstance(text, str), (start, text)
 
 
 @cache

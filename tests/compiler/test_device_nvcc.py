@@ -61,13 +61,20 @@ def test_the_golden_kernels_compile_without_a_spill(name: str, codes: str) -> No
     assert b"tensorop_kernel" in built.image or built.image[:4] == b"P\xedU\xba"  # a fat binary, packed or not
 
 
-def test_attention_of_packed_rows_and_its_combination_compile_without_a_spill() -> None:
-    text = (GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu").read_text()
-    combine = render.text(
-        render.environment(kernels.folders(operators.load("attention"))), kernels.SECOND["COMBINE"], {}
-    )
-    for source in (text, combine):
-        built = device.build(source, "sm_80 sm_90", nvcc.nvcc())
+def test_attention_with_long_heads_packed_rows_and_their_combination_compile_without_a_spill() -> None:
+    operator, platform = operators.load("attention"), platforms.load("cuda-sm80")
+    templates = offline.templates(operator.folder, "attention", suffix=cuda.SUFFIX)
+    mma = next(one for one in templates if one.name == "mma")
+    of = Family(operator.on_device, mma, {**cuda.device_numbers(platform), "masked": 1})
+    longest = int(np.argmax((of.grid["head"] == 256) & (of.grid["tile_n"] == 32) & (of.grid["rows"] == "words")))
+    texts = {
+        "sm_80 sm_90": (GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu").read_text(),
+        "sm_80": kernels.text(operator, platform, mma, "bf16", of.numbers(longest)),
+        "sm_90": render.text(render.environment(kernels.folders(operator)), kernels.SECOND["COMBINE"], {}),
+    }
+    for codes, text in texts.items():
+        assert isinstance(text, str), text
+        built = device.build(text, codes, nvcc.nvcc())
         assert not isinstance(built, Outcome), (built.message, built.log)
         assert 0 < built.registers <= 255
 
