@@ -164,12 +164,12 @@ class _Reader:
         match node.type:
             case "declaration" | "expression_statement":
                 self.choosing = self.chooses and b"?" in (node.text or b"")
-                for of in (one.of for one in statements(node)):
-                    if of[0] == "declare":
-                        if self.choosing or of[1] in _SIZES:
-                            yield from self._declared(of)
-                    elif self.choosing or self._of(changed(of)) is not None:  # most change data
-                        yield from self._changed(of)
+                for one in statements(node):
+                    if one.of[0] == "declare":
+                        if self.choosing or one.of[1] in _SIZES:
+                            yield from self._declared(one.of)
+                    elif self.choosing or self._of(changed(one.of)) is not None:  # most change data
+                        yield from self._changed(one.of)
             case "compound_statement":
                 yield from self._block(inner(node))
             case "if_statement":

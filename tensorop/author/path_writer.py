@@ -84,7 +84,7 @@ class PathWriter:
                 found += self._kept(node, made, first) if kept and len(made) > _FEW_LINES else made
         return found
 
-    def _kept(self, node: Branch | Repeat, lines: Sequence[str], loop: int) -> list[str]:
+    def _kept(self, node: Step, lines: Sequence[str], loop: int) -> list[str]:
         """Lines that are run once for equal numbers: most calls of a search differ in one argument.
 
         loop: the number of the first loop in them

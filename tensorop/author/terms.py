@@ -109,12 +109,13 @@ def inner(node: Node) -> list[Node]:
 
 def term(node: Node) -> Term:
     """A node's expression or declaration as a tuple."""
+    kind = node.type
+    if kind == "identifier":
+        return "name", text(node)
+    if kind == "number_literal":
+        return "number", _whole(text(node)), text(node)
     parts = inner(node)
-    match node.type:
-        case "identifier":
-            return "name", text(node)
-        case "number_literal":
-            return "number", _whole(text(node)), text(node)
+    match kind:
         case "true" | "false":
             return "number", int(node.type == "true"), ""
         case "parenthesized_expression":
@@ -136,9 +137,9 @@ def term(node: Node) -> Term:
             given = inner(arguments) if arguments is not None else []
             return "call", text(node.child_by_field_name("function")), tuple(term(one) for one in given)
         case "cast_expression":
-            kind = node.child_by_field_name("type")
-            base = kind.child_by_field_name("type") if kind is not None else None
-            return "cast", _spaced(text(base)), text(kind).count("*"), term(parts[-1])
+            to = node.child_by_field_name("type")
+            base = to.child_by_field_name("type") if to is not None else None
+            return "cast", _spaced(text(base)), text(to).count("*"), term(parts[-1])
         case "conditional_expression":
             return "choice", term(parts[0]), term(parts[1]), term(parts[2])
         case "assignment_expression":

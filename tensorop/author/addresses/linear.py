@@ -38,7 +38,7 @@ class Poly:
         return self._key
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(self._key or self.key)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Poly) and self.terms == other.terms)
@@ -184,7 +184,7 @@ class Facts:
         """Whether these facts prove that the goal is at least 0."""
         if min(goal.terms.values(), default=0) >= 0:
             return True
-        found = self._proved.get(asked := goal.key)
+        found = self._proved.get(asked := goal._key or goal.key)
         if found is None:
             goal = tightened(goal)
             less = self._less(goal)
