@@ -306,6 +306,20 @@ def test_alternatives_and_indicative_figures_are_shown(run):
     assert "<td>f32 (indicative)</td>" in text
 
 
+def test_the_best_of_several_baselines_has_a_column(run):
+    assert "<b>best</b>" not in report.write(run).read_text()
+    path = run / "share/tensorop/bench.json"
+    bench = json.loads(path.read_text())
+    for row in bench["results"]:
+        for at in (row, *row["by_vlen"].values()):
+            at["ratio"]["best"], at["interval"]["best"], at["called"] = 0.77, [0.76, 0.78], {"best": "openblas"}
+    path.write_text(json.dumps(bench))
+    text = report.write(run).read_text()
+    assert '<th class="n">best</th><th>interval</th>' in text
+    assert text.count('>0.770</td><td class="w muted">0.76 to 0.78 (openblas)</td>') == len(bench["results"])
+    assert "The column <b>best</b> compares with the fastest right baseline of each shape, which brackets name." in text
+
+
 def test_a_run_without_a_product_is_told_as_far_as_it_came(run):
     (run / "share/tensorop/manifest.json").unlink()
     (run / "share/tensorop/bench.json").unlink()
