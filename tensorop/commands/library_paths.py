@@ -17,6 +17,7 @@ from tensorop.author.llm import rounds
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, TensoropError
 from tensorop.model.case import Case
+from tensorop.model.contract import Contract
 from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Outcome
@@ -42,7 +43,7 @@ class LibraryPaths:
     _texts: Texts = field(default_factory=Texts, repr=False)
 
     def cases(self, dtype: str, vlen: int) -> Sequence[Case]:
-        """The calls of all variants at a VLEN (bits); empty for an operator that borrows its kernels."""
+        """The calls of all variants at a VLEN (bits); none if the operator has no `path_case` or kernels."""
         if dtype not in self._known:
             self._known[dtype] = self._found(dtype)
         return self._known[dtype][vlen]
@@ -50,7 +51,9 @@ class LibraryPaths:
     def _found(self, dtype: str) -> Mapping[int, Sequence[Case]]:
         found: dict[int, list[Case]] = {vlen: [] for vlen in self.target.verify_vlens}
         seen = set[str]()  # texts: variants may share a kernel
-        for number, record in enumerate(self._variants(dtype)) if self.opened.operator.kernels_of is None else ():
+        operator = self.opened.operator
+        called = operator.kernels_of is None and type(operator.reference).path_case is not Contract.path_case
+        for number, record in enumerate(self._variants(dtype)) if called else ():
             try:
                 for variant, vlens in self._kernels(dtype, record):
                     for vlen, cases in self._cases(variant, vlens, seen).items():
