@@ -502,6 +502,16 @@ TEST(mma_elements_copy) {
     put<uint4>(out, T, ((uint4 *)shared)[T]);
 }
 
+TEST(mma_page_copy) {
+    fill();
+    const Pages pages = {(const int *)in, 160, 3};
+    page_copy((Element *)shared + 8 * T, (const Element *)in + 64, &pages, T, 8, 16, T % 11 - 1,
+              T % 2);
+    copies_commit();
+    copies_wait<0>();
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
 TEST(mma_pair_put) {
     pair_put((Element *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
              T & 2);

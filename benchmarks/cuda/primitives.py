@@ -255,6 +255,14 @@ def copied(shift: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
     return of
 
 
+PAGES = np.array([5, 2, 7, 0, 6, 1, 4, 3], np.int32)
+
+
+def paged(_: Variant, given: np.ndarray) -> np.ndarray:
+    at = 64 + PAGES[T // 8] * 160 + T % 8 * 16 + 8
+    return np.where(np.arange(8) < (T % 11 - 1)[:, None], given.view(np.uint16)[at[:, None] + np.arange(8)], 0)
+
+
 def put(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
     pairs, into = encode(FLOATS[:128], variant.dtype).reshape(64, 2), out[:512].view(np.uint16).reshape(64, 4)
     into[:, 0] = pairs[:, 0]
@@ -456,6 +464,7 @@ TESTS: dict[str, dict[str, Test]] = {
             ("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint16, copied(0)),
         ),
         **alone("elements_copy", leaves(np.uint16, copied(1))),
+        **alone("page_copy", leaves(np.uint16, paged), lambda v: words(PAGES, NOISE)),
         **alone("pair_put", put, lambda v: words(FLOATS), every=True),
         **warps("tile_a", leaves(np.uint16, fragment_of(False, False)), noise),
         **warps("tile_a_turned", leaves(np.uint16, fragment_of(False, True)), noise),

@@ -158,7 +158,11 @@ def text(
             return kernel
         caller = AROUND[context["operands"]][1]
         entry = render.text(env, caller, context)
-        used = [one for name, one in chosen.collectives.items() if re.search(rf"\b{name}\b", kernel + entry)]
+        used: list[Collective] = []
+        calls = kernel + entry
+        for name, one in reversed(list(chosen.collectives.items())):  # one may call those before it
+            if re.search(rf"\b{name}\b", calls):
+                used, calls = [one, *used], calls + one.c
         # Assembly can contain `{%`, so only primitives with parameters are rendered.
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
         typedefs = [f"typedef {c} {name};" for name, c in chosen.addresses.items() if re.search(rf"\b{name}\b", kernel)]

@@ -12,9 +12,13 @@ from tensorop.package import arguments
 
 INVALID, UNSUPPORTED, NO_DRIVER, OTHER_DEVICE, DRIVER_ERROR = 1, 3, 5, 9, 11  # of the header's statuses
 _ON_DEVICE = (2, 13)  # of DLPack's devices: CUDA's memory, and what it manages
-_KINDS = {(4, 16): "bfloat16", (2, 16): "float16", (2, 32): "float32", (1, 16): "uint16"}  # by DLPack's code and bits
+_KINDS = {  # by DLPack's code and bits
+    (4, 16): "bfloat16", (2, 16): "float16", (2, 32): "float32", (1, 16): "uint16", (0, 32): "int32",
+}  # fmt: skip
 # of __cuda_array_interface__
-_STRINGS = {"<f2": "float16", "<f4": "float32", "<V2": "bfloat16", "|V2": "bfloat16", "<u2": "uint16"}
+_STRINGS = {
+    "<f2": "float16", "<f4": "float32", "<V2": "bfloat16", "|V2": "bfloat16", "<u2": "uint16", "<i4": "int32",
+}  # fmt: skip
 DECLARATIONS = """
 struct dlpack {
     uintptr_t data;

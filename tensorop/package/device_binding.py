@@ -186,6 +186,16 @@ class DeviceCall:
         same = self.of_owner and arrays.producer(array) is self.owner and not self.owner.waits
         return self.calls.protocols.read(name, array, self.stream, same)
 
+    def beside(self, name: str, array: Any) -> Array:
+        """An array that a call's record has, whose data the call waits for. Raises TypeError and ValueError."""
+        if (there := self.calls.protocols.device_of(name, array)) not in (None, self.device):
+            what = f"{name} is on device {there}, {self.inputs[0].name} on {self.device}: bring them to one"
+            raise refuse(ValueError, what, arrays.OTHER_DEVICE)
+        one = self._read(name, array)
+        if one.behind is not None:
+            self.calls.protocols.wait(self.stream, one.behind)
+        return one
+
     @property
     def key(self) -> Hashable:
         """What a plan follows from."""

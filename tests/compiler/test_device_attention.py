@@ -8,49 +8,44 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tensorop.author import offline
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import job_kernels, kernels, product
-from tensorop.cuda.choose import Candidate, Layout
+from tensorop.cuda import kernels
+from tensorop.cuda.choose import Candidate
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
-from tensorop.cuda.library import LibraryVariant
-from tensorop.cuda.product import Content
 from tensorop.kits import device, export, here
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
-from tensorop.package import publish
 from tensorop.provision import nvcc
 from tensorop.render import render
-from tensorop.specs import operators, platforms
+from tensorop.specs import operators
 from tensorop.target import KitRequest
+from tests.support.attention_products import ATTENTION, DECODE, MMA, SM80, layout, made
 from tests.support.classes import some
 from tests.support.commands import ROOT
 from tests.support.device_products import driver
 
-ATTENTION, SM80 = operators.load("attention"), platforms.load("cuda-sm80")
-DECODE, MMA = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
 SMALL: dict[str, int | str] = {
     "head": 64, "tile_n": 32, "warps": 4, "warp_m": 16, "stages": 2, "queries": "registers", "rows": "words",
+    "lists": 1,
 }  # fmt: skip
 POINTS = [
     SMALL,
     {**SMALL, "queries": "shared", "rows": "elements"},
-    {**SMALL, "warp_m": 32, "tile_n": 64, "queries": "shared"},
+    {**SMALL, "warp_m": 32, "tile_n": 64, "queries": "shared", "lists": 0},
     {**SMALL, "head": 32, "tile_n": 64, "stages": 3},
-    {**SMALL, "head": 256, "queries": "shared"},
+    {**SMALL, "head": 256, "queries": "shared", "lists": 0},
     {**SMALL, "head": 256, "tile_n": 16, "queries": "shared", "rows": "elements"},
 ]
 PACKED: dict[str, int | str] = {
@@ -113,19 +108,25 @@ def test_a_kernel_of_packed_rows_is_right(point: int, masked: int, dtype: str) -
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    "spoil",
+    ("spoil", "kind"),
     [
-        ("rows_times(total{{ i }}, factor{{ i }});", ""),
-        ("sum_by_rows(sum{{ i }}_{{ c }}, factor{{ i }});", ""),
-        ("copies_wait({{ stages - 2 }});", ""),
-        ("step < whole_from || ", ""),
-        ("low, high, t)", "low, high, t + 1)"),
-        ("rows_most(most{{ i }});", ""),
+        (("rows_times(total{{ i }}, factor{{ i }});", ""), Kind.WRONG),
+        (("sum_by_rows(sum{{ i }}_{{ c }}, factor{{ i }});", ""), Kind.WRONG),
+        (("copies_wait({{ stages - 2 }});", ""), Kind.WRONG),
+        (("step < whole_from || ", ""), Kind.WRONG),
+        (("low, high, t)", "low, high, t + 1)"), Kind.WRONG),
+        (("rows_most(most{{ i }});", ""), Kind.WRONG),
+        (("pages_{{ from }}", "pages_k"), Kind.CRASH),
+        (("if (paged) {", "if (paged && turned) {"), Kind.CRASH),
+        (("const int row = {{ row0 }} + r + i * {{ step }};", "const int row = r + i * {{ step }};"), Kind.WRONG),
     ],
-    ids=["sum-not-rescaled", "output-not-rescaled", "no-wait", "no-left-mask", "padding-counts", "not-the-largest"],
-)
-def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str]) -> None:
-    assert verdict(SMALL, 1, "bf16", spoil).kind is Kind.WRONG
+    ids=[
+        "sum-not-rescaled", "output-not-rescaled", "no-wait", "no-left-mask", "padding-counts", "not-the-largest",
+        "pages-of-the-other-operand", "pages-not-read", "always-the-first-keys-of-a-cache",
+    ],
+)  # fmt: skip
+def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) -> None:
+    assert verdict(SMALL, 1, "bf16", spoil).kind is kind
 
 
 @pytest.mark.one_in(3)
@@ -191,11 +192,6 @@ def test_a_start_passes_the_gate(number: int) -> None:
     assert isinstance(text, str), (start, text)
 
 
-@cache
-def layout(masked: int) -> Layout:
-    return Layout.of(ATTENTION.on_device, [MMA, DECODE], cuda.device_numbers(SM80), (masked,))
-
-
 def test_a_kernel_is_chosen_only_for_heads_that_it_serves() -> None:
     of = layout(1)
     costs = of.costs(1, 4, 4, 1024, 1024, 80)
@@ -237,21 +233,6 @@ def test_a_layout_has_the_masks_that_differ_least_from_the_usual_ones() -> None:
     assert (found[1,]["left"], found[1,]["right"], found[1,]["layout"]) == (-1, 0, "bshd")
 
 
-def made(folder: Path, dtype: str, image: bytes) -> Path:
-    """A product with eight variants, whose kernels are made up."""
-    variants = []
-    for masked in (0, 1):
-        places = layout(masked).chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
-        places.append(layout(masked).seeds()[-len(DECODE.seed_configurations)])
-        variants += [LibraryVariant(layout(masked).candidate(place), dtype, 0) for place in places]
-    records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
-    facts = {"measured": False, "said": cuda.NOT_MEASURED}
-    whole = product.product(Content(ATTENTION, SM80, variants, records, [image, COMBINE], {0: "a kernel"}, facts))
-    publish.publish(publish.stage(whole, folder), folder)
-    return folder
-
-
-COMBINE = b"kit tensorop_combine\0"  # as the fake driver reads it
 POWERS = """#define __forceinline__ inline
 static float two_to(float x) { return exp2f(x); }
 static float log_two(float x) { return log2f(x); }
@@ -264,26 +245,31 @@ extern "C" __global__ void tensorop_kernel(Args p) {
     const int part = blockIdx.x % parts, first_row = blockIdx.x / parts % p.tiles * rows;
     const int of_head = blockIdx.x / parts / p.tiles % heads;
     const int64_t batch = blockIdx.x / parts / p.tiles / heads, at = batch * heads + of_head;
-    const int from = int64_t(p.t) * part / parts, to = int64_t(p.t) * (part + 1) / parts;
-    for (int row = first_row; row < first_row + rows && row < all && threadIdx.x == 0; ++row) {
+    const int64_t q0 = p.starts_q ? p.starts_q[batch] : 0, k0 = p.starts_k ? p.starts_k[batch] : 0;
+    const int s = p.starts_q ? p.starts_q[batch + 1] - q0 : p.s;
+    const int t = p.starts_k ? p.starts_k[batch + 1] - k0 : p.lengths ? p.lengths[batch] : p.t;
+    const int from = int64_t(t) * part / parts, to = int64_t(t) * (part + 1) / parts, end = p.end ? t - s : 0;
+    for (int row = first_row; row < first_row + rows && row < s * repeats && threadIdx.x == 0; ++row) {
         const int i = row / repeats, head = of_head * repeats + row % repeats, of_k = head / p.shared;
-        const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + head * p.q_head + i * p.q_row;
-        const uint16_t *const k = (const uint16_t *)p.k + batch * p.k_batch + of_k * p.k_head;
-        const uint16_t *const v = (const uint16_t *)p.v + batch * p.v_batch + of_k * p.v_head;
+        const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + head * p.q_head + (q0 + i) * p.q_row;
+        const uint16_t *const k = (const uint16_t *)p.k + of_k * p.k_head;
+        const uint16_t *const v = (const uint16_t *)p.v + of_k * p.v_head;
         double most = -HUGE_VAL, total = 0, sums[256] = {0};
-        for (int j = from; j < to; ++j) {
+        for (int64_t j = from; j < to; ++j) {
+            const int64_t page = p.pages ? p.pages[batch * p.pages_row + (j >> p.page)] : batch;
+            const int64_t in_page = p.pages ? j & ((1 << p.page) - 1) : k0 + j;
             double score = 0;
             for (int c = 0; c < p.d; ++c)
-                score += read(q, c, F16) * read(k, j * p.k_row + c, F16);
+                score += read(q, c, F16) * read(k, page * p.k_batch + in_page * p.k_row + c, F16);
             score *= (p.turned ? -1 : 1) * p.scale;
-            if (j < int64_t(i) + p.low || j > int64_t(i) + p.high)
+            if (j < int64_t(i) + end + p.low || j > int64_t(i) + end + p.high)
                 continue;
             const double by = score > most ? exp2(most - score) : 1;
             most = score > most ? score : most, total *= by;
             const double w = exp2(score - most);
             total += w;
             for (int c = 0; c < p.d; ++c)
-                sums[c] = sums[c] * by + w * read(v, j * p.v_row + c, F16);
+                sums[c] = sums[c] * by + w * read(v, page * p.v_batch + in_page * p.v_row + c, F16);
         }
         if (p.splits) {
             const int64_t place = (at * all + row) * parts + part;
@@ -294,9 +280,10 @@ extern "C" __global__ void tensorop_kernel(Args p) {
         }
         uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + head * p.o_head;
         for (int c = 0; c < p.d; ++c)
-            write(o, i * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
+            write(o, (q0 + i) * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
         if (p.lse)
-            p.lse[at * p.s + i] = total > 0 ? float(log(total) + most * log(2.)) : -HUGE_VALF;
+            p.lse[batch * p.lse_batch + head * p.lse_head + q0 + i] =
+                total > 0 ? float(log(total) + most * log(2.)) : -HUGE_VALF;
     }
 }
 

@@ -34,6 +34,11 @@ class Floats(ByDlpack):
         return self.view
 
 
+def whole(numbers: Any) -> Held:
+    """Of int32."""
+    return ByDlpack(np.array(numbers, np.int32), code=0)
+
+
 def expected(q: Any, k: Any, v: Any, scale: float, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
     """Output and log-sum-exps of arrays (batch, rows, heads, d); query i sees the keys from i + low to i + high."""
     (_, s, h, _), (_, t, g, _) = q.shape, k.shape
@@ -101,6 +106,100 @@ def test_few_queries_share_the_keys_among_blocks() -> None:
             assert np.allclose(found, o, rtol=2e-3, atol=1e-3), number
             assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), number
             assert FAKE.fake_launches() - before == 1 + (room > 1 << 8), number
+
+
+def ragged(number: int) -> tuple[np.random.Generator, dict[str, Any], list[np.ndarray], list[np.ndarray]]:
+    """Numbers, starts, and Q, K and V of each sequence and of all: rows, heads, d."""
+    rng = np.random.default_rng(number)
+    lengths = rng.integers(0, 7, (4, 2))
+    g, d = 1 + number % 2, 8
+    each = [[rng.standard_normal((n, heads, d)).astype(np.float16).astype(float)
+             for n, heads in ((s, 2 * g), (t, g), (t, g))] for s, t in lengths]  # fmt: skip
+    starts = [np.concatenate([[0], np.cumsum(lengths[:, side])]) for side in (0, 1)]
+    return rng, starts, each, [np.concatenate(parts) for parts in zip(*each, strict=True)]
+
+
+def wanted(each: Any, causal: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of sequences, one behind the other, and their log-sum-exps."""
+    found = []
+    for q, k, v in each:
+        high = k.shape[0] - q.shape[0] if causal else 99
+        found.append(expected(q[None], k[None], v[None], 1 / np.sqrt(8), -99, high))
+    return np.concatenate([o[0] for o, _ in found]), np.concatenate([lse[0] for _, lse in found], axis=1)
+
+
+def test_ragged_batches_and_caches_are_read_where_they_lie() -> None:
+    for number in range(12):
+        rng, (starts_q, starts_k), each, (q, k, v) = ragged(number)
+        causal, by_head = bool(number % 2), bool(number // 2 % 2)
+        o, lse = wanted(each, causal)
+        lengths, page = np.diff(starts_k), (16, 32)[number % 2]
+        pools = []
+        table = rng.permutation(4)[:, None]  # of one page each
+        for side in (1, 2):  # K and V in pages, which hold other numbers too
+            pool = rng.standard_normal((4, page, *k.shape[1:]))
+            for at, sequence in zip(table[:, 0], each, strict=True):
+                pool[at, : len(sequence[side])] = sequence[side]
+            pools.append(pool)
+        caches = [pool[table[:, 0]] for pool in pools]
+        for keys, more in (
+            ((k, v), {"starts": (whole(starts_q), whole(starts_k)), "longest": (6, 6)}),
+            (pools, {"starts": (whole(starts_q), None), "lengths": whole(lengths), "pages": whole(table)}),
+            (caches, {"starts": (whole(starts_q), None), "lengths": whole(lengths), "longest": (6, 1)}),
+        ):
+            given = [array(x.swapaxes(-2, -3) if by_head else x, 8 * (number % 2)) for x in (q, *keys, q)]
+            sums = Floats(np.full(lse.shape, 7, np.float32), code=2)
+            words = {"layout": "bhsd" if by_head else "bshd", "causal": causal, "lse": sums, "stream": 64, **more}
+            got = attention(*given[:3], out=given[3], **words)
+            found = got.values().swapaxes(-2, -3) if by_head else got.values()
+            assert np.allclose(found, o, rtol=2e-3, atol=1e-3), (number, sorted(more))
+            assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), (number, sorted(more))
+
+
+def test_what_is_wrong_with_sequences_is_said() -> None:
+    q, k, pool = (array(np.ones(shape)) for shape in ((6, 2, 8), (9, 2, 8), (3, 16, 2, 8)))
+    starts, lengths, pages = whole([0, 2, 6]), whole([4, 5]), whole([[0, 1], [2, 0]])
+    for given, more, status, said in (
+        ((q, k, k), {}, 1, "q has 3 dimensions, expected 4 in order bshd"),
+        ((q, pool, pool), {"starts": (starts, starts)}, 1, "k has 4 dimensions, expected 3 in order shd"),
+        ((q, k, k), {"starts": starts}, 1, "starts is .*, expected two arrays: of q, and of k and v"),
+        ((q, k, k), {"starts": (starts, whole([0, 9]))}, 1, r"starts_k is \(2,\): batch and"),
+        (
+            (q, k, k),
+            {"starts": (starts, ByDlpack(np.zeros(3), code=1))},
+            3,
+            "starts_k is 8, expected int32: convert it",
+        ),
+        (
+            (q, k, k),
+            {"starts": (starts, pages)},
+            1,
+            r"starts_k has shape \(2, 2\) and strides \(2, 1\), expected 1 dim",
+        ),
+        ((q, k, k), {"starts": (starts, whole([]))}, 1, r"starts_k has shape \(0,\)"),
+        ((q, k, k), {"starts": (starts, starts), "longest": (0, 4)}, 1, "longest is 0, 4: each must be 1 or more"),
+        ((q, k, k), {"starts": (starts, starts), "longest": 4}, 1, "longest is 4, expected two integers"),
+        ((q, k, k), {"starts": (starts, starts), "lengths": lengths}, 1, "starts of k and lengths exclude each other"),
+        ((q, pool, pool), {"starts": (starts, None), "pages": pages}, 1, "pages need lengths: the keys of each"),
+        ((q, pool, pool), {"starts": (starts, None), "pages": pages, "lengths": whole([1])}, 1, "batch and numbers"),
+        (
+            (q, *[array(np.ones((3, 24, 2, 8)))] * 2),
+            {"starts": (starts, None), "pages": pages, "lengths": lengths},
+            1,
+            "k has pages of 24 keys, expected one of 16, 32, 64, 128, 256",
+        ),
+        (
+            (q, k, k),
+            {"starts": (starts, ByDlpack(np.zeros(3, np.int32), code=0, device=1))},
+            9,
+            "starts_k is on device 1, q on 0: bring them to one",
+        ),
+    ):
+        before = FAKE.fake_launches()
+        with pytest.raises((TypeError, ValueError, RuntimeError), match=said) as caught:
+            attention(*given, **{"out": array(np.ones(q.view.shape)), "stream": 64, **more})
+        assert caught.value.status == status, said
+        assert FAKE.fake_launches() == before
 
 
 def test_a_head_that_no_kernel_serves_is_refused() -> None:

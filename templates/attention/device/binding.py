@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorop.package import arguments, device_binding
@@ -23,7 +23,8 @@ int64_t batch, heads, key_heads, queries, keys, dim;
 int64_t q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head, o_batch, o_row, o_head;
 double scale;
 int64_t left, right;
-uintptr_t lse;
+uintptr_t lse, starts_q, starts_k, lengths, pages;
+int64_t most_queries, most_keys, page, pages_row;
 """
 
 
@@ -37,33 +38,43 @@ def bind(library: Any) -> Callable[..., Any]:
     calls = DeviceCalls(library, "attention")
     held = {kind for kind, dtype in _DTYPES.items() if dtype in library.dtypes}
 
-    def planned(q: Array, k: Array, v: Array, o: Array | None, layout: str) -> DevicePlan:
-        """o: None for a new one. Raises TypeError and ValueError."""
-        for one in (q, k, v):
+    def planned(q: Array, k: Array, v: Array, o: Array | None, layout: str, where: Mapping[str, Array]) -> DevicePlan:
+        """o: None for a new one; where: the arrays of `_sequences`. Raises TypeError and ValueError."""
+        for one, starts in ((q, "starts_q"), (k, "starts_k"), (v, "starts_k")):
             if one.dtype not in held:
                 said = f"{one.name} is {one.dtype}, this library holds {', '.join(sorted(held))}: convert it"
                 raise refuse(TypeError, said, arrays.UNSUPPORTED)
             if one.dtype != q.dtype:
                 said = f"q is {q.dtype}, {one.name} is {one.dtype}: all must be of one dtype, convert one"
                 raise refuse(TypeError, said, arrays.UNSUPPORTED)
-            if len(one.shape) != 4:
-                raise refuse(ValueError, f"{one.name} has {len(one.shape)} dimensions, expected 4 in order {layout}")
+            if len(one.shape) != len(order := layout[starts in where :]):
+                said = f"{one.name} has {len(one.shape)} dimensions, expected {len(order)} in order {order}"
+                raise refuse(ValueError, said)
         if v.shape != k.shape:
             raise refuse(ValueError, f"k is {k.shape} and v is {v.shape}: they must agree")
         o = device_binding.new_result("out", q.shape, q.dtype, 2) if o is None else o
         device_binding.require_result(o, q.shape, q.dtype, q, "output")
-        batch, queries, heads, dim = _sizes(q, layout)
-        of_k, keys, key_heads, _ = _sizes(k, layout)
-        if of_k != batch or k.shape[-1] != dim:
-            raise refuse(ValueError, f"q is {q.shape} and k is {k.shape}: batch and numbers of a head must agree")
+        (batch, queries, heads, dim), (of_k, keys, key_heads, _) = (_sizes(one, layout) for one in (q, k))
+        sizes = {"queries": queries, "keys": keys}
+        if table := where.get("pages"):
+            of_k, sizes["keys"] = table.shape[0], table.shape[1] * keys
+            sizes |= {"page": keys, "pages_row": table.strides[0]}
+        counts = {name: one.shape[0] - (name != "lengths") for name, one in where.items() if name != "pages"}
+        batch, of_k = counts.get("starts_q", batch), counts.get("starts_k", of_k)
+        if of_k != batch or counts.get("lengths", batch) != batch or k.shape[-1] != dim:
+            more = "".join(f", {name} is {one.shape}" for name, one in where.items())
+            what = f"q is {q.shape} and k is {k.shape}{more}: batch and numbers of a head must agree"
+            raise refuse(ValueError, what)
         if dim > _MOST_DIM:
             said = f"q has {dim} numbers a head, this library serves up to {_MOST_DIM}: use another library"
             raise refuse(ValueError, said, _TOO_LARGE)
         if not key_heads or heads % key_heads:
             raise refuse(ValueError, f"q has {heads} heads and k has {key_heads}: those of k must divide those of q")
+        if table and keys not in _PAGES:
+            raise refuse(ValueError, f"k has pages of {keys} keys, expected one of {', '.join(map(str, _PAGES))}")
         fields = {
-            "type": _TYPES[q.dtype], "batch": batch, "heads": heads, "key_heads": key_heads, "queries": queries,
-            "keys": keys, "dim": dim, "left": -1, "right": -1,
+            "type": _TYPES[q.dtype], "batch": batch, "heads": heads, "key_heads": key_heads, **sizes, "dim": dim,
+            "left": -1, "right": -1,
         }  # fmt: skip
         for letter, one in (("q", q), ("k", k), ("v", v), ("o", o)):
             fields |= {f"{letter}_{name}": step for name, step in zip(_AXES, _steps(one, layout), strict=True)}
@@ -80,6 +91,10 @@ def bind(library: Any) -> Callable[..., Any]:
         align: str = "end",
         scale: float | None = None,
         layout: str = "bshd",
+        starts: tuple[Any, Any] = (None, None),
+        longest: tuple[int, int] | None = None,
+        lengths: Any = None,
+        pages: Any = None,
         lse: Any = None,
         out: Any = None,
         stream: Any = None,
@@ -93,14 +108,22 @@ def bind(library: Any) -> Callable[..., Any]:
         window: keys that a query sees before and behind its own, both inclusive; -1: all
         align: `end`: the last query's own key is the last one; `start`: the first query's is the first one
         scale: a number that is finite in float32; None for 1 / sqrt(d)
-        lse: a float32 array (batch, heads, queries), which gets the logarithms of the sums; None: they are not stored
+        starts: of a ragged batch, two int32 arrays (batch + 1): the rows where its sequences begin, of q and of k and
+        v, which then are (rows, heads, d) or (heads, rows, d). One of the two may be None
+        longest: queries and keys of the longest sequence, or more; None: unknown, which is slower
+        lengths: an int32 array (batch): the first keys of k and v, so many, are those of the sequence
+        pages: an int32 array (batch, pages of a sequence) with `lengths`: the pages that have a sequence's keys. Then k
+        and v are (pages, page, heads, d) or (pages, heads, page, d); a page has 16, 32, 64, 128 or 256 keys
+        lse: a float32 array (batch, heads, queries), of a ragged batch (heads, rows), which gets the logarithms of the
+        sums; None: they are not stored
         out: written in place; None for a new array of the library of `q` (torch, cupy or jax only)
         stream: of torch or cupy, or a number; by default the one that the library of `q` uses now
         workspace: an array of bytes on the device that nothing else uses during the call; by default one is allocated
 
         Arrays are any with `__dlpack__` or `__cuda_array_interface__` (torch, cupy, jax, numba), bfloat16 (or its bits
         as uint16) or float16. They are never copied: the last axis is contiguous, the others have any strides. A call
-        can be captured in a CUDA graph. Gradients are not computed.
+        can be captured in a CUDA graph. Gradients are not computed. What `starts`, `lengths` and `pages` hold is
+        trusted: a wrong number makes the GPU read and write other memory.
 
         Raises TypeError, ValueError or RuntimeError with the header's status as `status`; nothing is enqueued then.
         """
@@ -109,50 +132,83 @@ def bind(library: Any) -> Callable[..., Any]:
         if not isinstance(align, str) or align not in _ALIGN:
             raise refuse(ValueError, f"align is {align!r:.80}, expected 'end' or 'start'")
         left, right = _window(flag("causal", causal), window)
+        most = (0, 0) if longest is None else _two("longest", longest, "queries and keys", 1)
         call = DeviceCall(calls, {"q": q, "k": k, "v": v}, ("out", out), stream)
-        plan = calls.planned((call.key, layout), lambda: planned(*call.inputs, call.result, layout))
+        where = _sequences(call, starts, lengths, pages)
+        key = call.key, layout, *((name, one.shape, one.strides) for name, one in where.items())
+        plan = calls.planned(key, lambda: planned(*call.inputs, call.result, layout, where))
         problem = calls.ffi.new("struct tensorop_attention_problem *", plan.problem[0])
         problem.scale = real("scale", scale) if scale is not None else 1 / math.sqrt(max(problem.dim, 1))
         problem.left, problem.right, problem.align = left, right, _ALIGN[align]
+        problem.most_queries, problem.most_keys = most
+        for name, one in where.items():
+            setattr(problem, name, one.address)
         if lse is not None:
-            sums = calls.protocols.read("lse", lse, call.stream, False)
-            shape = problem.batch, problem.heads, problem.queries
+            sums = call.beside("lse", lse)
+            shape = (problem.batch, problem.heads, problem.queries)["starts_q" in where :]
             device_binding.require_result(sums, shape, "float32", call.inputs[0], "log-sum-exp")
             if sums.strides != arrays.dense(shape):
                 raise refuse(ValueError, f"lse has strides {sums.strides}: give a dense array")
-            if sums.behind is not None:
-                calls.protocols.wait(call.stream, sums.behind)
             problem.lse = sums.address
-        return call.run(plan, problem, (layout, left, right), "", workspace)
+        return call.run(plan, problem, (layout, left, right, *where), "", workspace)
 
     return attention
 
 
 _AXES = ("batch", "row", "head")
+_PAGES = (16, 32, 64, 128, 256)
+
+
+def _sequences(call: DeviceCall, starts: Any, lengths: Any, pages: Any) -> dict[str, Array]:
+    """The arrays that say where sequences lie, by their names in the record. Raises TypeError and ValueError."""
+    try:
+        starts_q, starts_k = starts
+    except (TypeError, ValueError):
+        raise refuse(ValueError, f"starts is {starts!r:.80}, expected two arrays: of q, and of k and v") from None
+    given = {"starts_q": starts_q, "starts_k": starts_k, "lengths": lengths, "pages": pages}
+    found = {name: call.beside(name, one) for name, one in given.items() if one is not None}
+    if "starts_k" in found and "lengths" in found:
+        raise refuse(ValueError, "starts of k and lengths exclude each other: leave one out")
+    if "pages" in found and "lengths" not in found:
+        raise refuse(ValueError, "pages need lengths: the keys of each sequence")
+    for name, one in found.items():
+        axes, least = 1 + (name == "pages"), int(name.startswith("starts"))
+        if one.dtype != "int32":
+            raise refuse(TypeError, f"{name} is {one.dtype}, expected int32: convert it", arrays.UNSUPPORTED)
+        if len(one.shape) != axes or one.shape[0] < least or (one.shape[-1] > 1 and one.strides[-1] != 1):
+            what = f"{name} has shape {one.shape} and strides {one.strides}, expected {axes} dimensions"
+            raise refuse(ValueError, f"{what}, the last one contiguous")
+    return found
 
 
 def _sizes(of: Array, layout: str) -> tuple[int, int, int, int]:
-    """Batch, rows, heads, numbers of a head."""
-    batch, first, second, dim = of.shape
-    return (batch, first, second, dim) if layout == "bshd" else (batch, second, first, dim)
+    """Batch, rows, heads, numbers of a head; the batch of an array without that axis is 1."""
+    *batch, first, second, dim = of.shape
+    return (*(batch or [1]), *((first, second) if layout == "bshd" else (second, first)), dim)  # type: ignore[return-value]
 
 
 def _steps(of: Array, layout: str) -> tuple[int, int, int]:
     """Distances of batches, rows and heads. Raises ValueError for those that the library does not take."""
     steps = tuple(0 if size < 2 else step for size, step in zip(of.shape, of.strides, strict=True))
-    if steps[3] not in (0, 1) or min(steps) < 0:
+    if steps[-1] not in (0, 1) or min(steps) < 0:
         raise refuse(ValueError, f"{of.name} has strides {of.strides}: give an array whose last axis is contiguous")
-    batch, first, second = steps[:3]
+    first, second = steps[-3:-1]
+    batch = steps[0] if len(steps) == 4 else 0
     return (batch, first, second) if layout == "bshd" else (batch, second, first)
 
 
-def _window(causal: bool, window: Any) -> tuple[int, int]:
+def _two(name: str, given: Any, what: str, least: int) -> tuple[int, int]:
+    """Two integers. Raises ValueError."""
     try:
-        left, right = (-1, -1) if window is None else (arguments.whole("window", one) for one in window)
+        first, second = (arguments.whole(name, one) for one in given)
     except (TypeError, ValueError):
-        what = f"window is {window!r:.80}, expected two integers: keys before and behind"
-        raise refuse(ValueError, what) from None
-    if min(left, right) < -1:
-        raise refuse(ValueError, f"window is {left}, {right}: each must be -1 or more")
+        raise refuse(ValueError, f"{name} is {given!r:.80}, expected two integers: {what}") from None
+    if min(first, second) < least:
+        raise refuse(ValueError, f"{name} is {first}, {second}: each must be {least} or more")
+    return first, second
+
+
+def _window(causal: bool, window: Any) -> tuple[int, int]:
+    left, right = _two("window", (-1, -1) if window is None else window, "keys before and behind", -1)
     left, right = (min(one, (1 << 62) - 1) for one in (left, right))
     return left, 0 if causal else right

@@ -9,6 +9,8 @@ struct lying {
     int64_t batch, row, head;
 };
 
+/* b: batches in memory, one if the rows of ragged sequences follow one another. s: queries of a
+ * batch; t: keys of a sequence, at most. */
 struct judged {
     int b, h, g, s, t, d, format, type;
     int by_head, pad;       /* layout [b][h][s][d]; elements between rows */
@@ -16,6 +18,11 @@ struct judged {
     float scale;
     struct lying q, k, v, o;
     uint64_t lse; /* device memory for log-sum-exps, or 0 */
+    /* Sequences, the most queries of one, and int32 in device memory or 0: where their rows begin,
+     * their keys, and their pages of 1 << page keys. K and V have `parts` batches or pages of
+     * `keys` rows each. */
+    int sequences, longest, page, pages_row, keys, parts;
+    uint64_t starts_q, starts_k, lengths, pages;
 };
 
 /* Every `step`-th row of O, from a random one on; `count` rows. */

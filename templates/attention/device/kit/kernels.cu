@@ -11,24 +11,45 @@ constexpr int BLOCK = 64; // keys that the plain kernel takes together
 // Bounds as in templates/attention/reference.py.
 constexpr double U = 0x1p-24, EXP = 4, LEAST_BLOCK = 16, MARGIN = 1.1;
 
-// A row of O by its number: batch, head and query.
+__device__ const int32_t *table(uint64_t at) { return reinterpret_cast<const int32_t *>(at); }
+
+// A row of O by its number: batch in memory, head and row; its sequence, the number of its query
+// there, and what the sequence has.
 struct Row {
-    int64_t b, h, i;
+    int64_t b, h, row, sequence, i, s, t, k0;
 };
 __device__ Row row_of(const judged &p, int64_t number) {
-    return {number / p.s / p.h, number / p.s % p.h, number % p.s};
+    Row r = {number / p.s / p.h, number / p.s % p.h, number % p.s};
+    r.sequence = r.b, r.i = r.row, r.s = p.s, r.t = p.t, r.k0 = 0;
+    if (p.starts_q) {
+        const int32_t *const starts = table(p.starts_q);
+        while (starts[r.sequence + 1] <= r.row)
+            ++r.sequence;
+        r.i = r.row - starts[r.sequence], r.s = starts[r.sequence + 1] - starts[r.sequence];
+    }
+    if (p.lengths)
+        r.t = table(p.lengths)[r.sequence];
+    if (p.starts_k) {
+        r.k0 = table(p.starts_k)[r.sequence];
+        r.t = table(p.starts_k)[r.sequence + 1] - r.k0;
+    }
+    return r;
 }
 __device__ int64_t at_q(const judged &p, Row r) {
-    return r.b * p.q.batch + r.h * p.q.head + r.i * p.q.row;
+    return r.b * p.q.batch + r.h * p.q.head + r.row * p.q.row;
 }
 __device__ int64_t at_o(const judged &p, Row r) {
-    return r.b * p.o.batch + r.h * p.o.head + r.i * p.o.row;
+    return r.b * p.o.batch + r.h * p.o.head + r.row * p.o.row;
 }
 __device__ int64_t at_kv(const judged &p, const lying &of, Row r, int64_t key) {
-    return r.b * of.batch + r.h / (p.h / p.g) * of.head + key * of.row;
+    const int64_t head = r.h / (p.h / p.g) * of.head;
+    if (!p.pages)
+        return (p.starts_k ? r.k0 * of.row : r.sequence * of.batch) + head + key * of.row;
+    const int64_t page = table(p.pages)[r.sequence * p.pages_row + (key >> p.page)];
+    return page * of.batch + head + (key & ((1 << p.page) - 1)) * of.row;
 }
-__device__ bool seen(const judged &p, int64_t i, int64_t key, int more) {
-    const int64_t own = i + (p.align ? 0 : int64_t(p.t) - p.s);
+__device__ bool seen(const judged &p, Row r, int64_t key, int more) {
+    const int64_t own = r.i + (p.align ? 0 : r.t - r.s);
     return (p.left < 0 || key >= own - p.left) && (p.right < 0 || key <= own + p.right + more);
 }
 __device__ int64_t number_of(picked of, int64_t i) { return i * of.step + of.shift; }
@@ -38,7 +59,7 @@ __device__ float score(const judged &p, const uint16_t *q, const uint16_t *k, Ro
     float sum = 0;
     for (int i = 0; i < p.d; ++i)
         sum += float(read(q, from + i, p.format) * read(k, to + i, p.format));
-    return seen(p, r.i, key, more) ? sum * scale : -HUGE_VALF;
+    return seen(p, r, key, more) ? sum * scale : -HUGE_VALF;
 }
 __device__ double gamma_of(double n) { return n * U / (1 - n * U); }
 
@@ -49,13 +70,14 @@ extern "C" __global__ void kit_scores(judged p, picked of, const uint16_t *q, co
                                       double *scores, double *sizes) {
     for (int64_t at = first(); at < of.count * p.t; at += all()) {
         const Row r = row_of(p, number_of(of, at / p.t));
-        const int64_t key = at % p.t, from = at_q(p, r), to = at_kv(p, p.k, r, key);
+        const int64_t key = at % p.t, from = at_q(p, r);
+        const int64_t to = key < r.t ? at_kv(p, p.k, r, key) : 0;
         double sum = 0, size = 0;
-        for (int c = 0; c < p.d; ++c) {
+        for (int c = 0; c < p.d && key < r.t; ++c) {
             const double x = read(q, from + c, p.format) * read(k, to + c, p.format);
             sum += x, size += fabs(x);
         }
-        scores[at] = seen(p, r.i, key, 0) ? double(p.scale) * sum : -HUGE_VAL;
+        scores[at] = key < r.t && seen(p, r, key, 0) ? double(p.scale) * sum : -HUGE_VAL;
         sizes[at] = fabs(double(p.scale)) * size;
     }
 }
@@ -95,7 +117,7 @@ extern "C" __global__ void kit_outputs(judged p, picked of, const uint16_t *v,
         const Row r = row_of(p, number_of(of, i));
         const double *const w = weights + i * p.t, *const e = errors + i * p.t;
         double o = 0, size = 0, error = 0, squares = 0, values = 0;
-        for (int64_t j = 0; j < p.t; ++j) {
+        for (int64_t j = 0; j < r.t; ++j) {
             const double x = read(v, at_kv(p, p.v, r, j) + c, p.format);
             o += w[j] * x, size += w[j] * fabs(x), error += w[j] * e[j] * fabs(x);
             squares += w[j] * w[j] * x * x, values += w[j] == 0 ? 0 : fabs(x);
@@ -143,17 +165,20 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *q, const uint16_t
     const int more = fault == FAULT_MASK_OFF_BY_ONE;
     const int64_t rows = int64_t(p.b) * p.h * p.s;
     for (int64_t at = first(); at < rows * p.d; at += all()) {
-        const Row r = row_of(p, at / p.d);
+        Row r = row_of(p, at / p.d);
         const int64_t c = at % p.d;
+        if (fault == FAULT_READS_ANOTHER_SEQUENCE)
+            r.sequence = (r.sequence + 1) % p.sequences;
+        const int64_t keys = r.t + (fault == FAULT_ONE_KEY_TOO_MANY);
         float most = -HUGE_VALF, total = 0, sum = 0;
         float total_before = 0, sum_before = 0; // of the first half of the keys
-        for (int64_t begin = 0; begin < p.t; begin += BLOCK) {
-            const int64_t end = begin + BLOCK < p.t ? begin + BLOCK : p.t;
+        for (int64_t begin = 0; begin < keys; begin += BLOCK) {
+            const int64_t end = begin + BLOCK < keys ? begin + BLOCK : keys;
             if (fault == FAULT_SKIPS_A_BLOCK && begin == BLOCK)
                 continue;
             const bool unscaled = fault == FAULT_ADDS_PARTS_AS_THEY_ARE;
-            if ((unscaled || fault == FAULT_FORGETS_A_PART) && begin <= p.t / 2 &&
-                p.t / 2 < begin + BLOCK) {
+            if ((unscaled || fault == FAULT_FORGETS_A_PART) && begin <= r.t / 2 &&
+                r.t / 2 < begin + BLOCK) {
                 if (unscaled)
                     total_before = total, sum_before = sum;
                 most = -HUGE_VALF, total = 0, sum = 0;

@@ -17,15 +17,23 @@ struct reference {
     pointer rows, found;
 };
 
+/* How sequences lie: in batches, one behind the other, or keys in pages of 1 << page keys. */
+enum { RAGGED = 1, PAGED = 2 };
 /* Places of operands, scale (0: the usual one), and masks of problems with masks. */
 static const struct {
     int by_head, pad, shift, lse, align, left, right;
     float scale;
-} form_of[] = {{0, 0, 0, 0, 0, -1, 0, 0},
-               {1, 8, 0, 1, 0, 40, 0, -0.3f},
-               {0, 3, 1, 1, 1, -1, 0, 0},
-               {0, 16, 0, 1, 0, 7, 21, 0.05f},
-               {1, 0, 0, 1, 1, 19, -1, 0}};
+    int lie, page;
+} form_of[] = {{0, 0, 0, 0, 0, -1, 0, 0, 0, 0},
+               {1, 8, 0, 1, 0, 40, 0, -0.3f, 0, 0},
+               {0, 3, 1, 1, 1, -1, 0, 0, 0, 0},
+               {0, 16, 0, 1, 0, 7, 21, 0.05f, 0, 0},
+               {1, 0, 0, 1, 1, 19, -1, 0, 0, 0},
+               {0, 0, 0, 1, 0, -1, 0, 0, RAGGED, 0},
+               {1, 3, 1, 1, 1, 9, 4, 0, RAGGED, 0},
+               {0, 8, 0, 1, 0, -1, 0, 0, PAGED, 6},
+               {1, 0, 0, 0, 0, 33, 1, 0, RAGGED | PAGED, 4},
+               {0, 1, 1, 1, 0, -1, 0, 0, PAGED, 8}};
 const int forms = sizeof form_of / sizeof *form_of;
 
 int form_shift(int form) { return form_of[form].shift; }
@@ -37,8 +45,50 @@ static struct lying lying(const struct judged *p, int heads, int rows) {
     return (struct lying){rows * row, row, p->d};
 }
 
-static void laid_out(struct judged *p) {
-    p->q = p->o = lying(p, p->h, p->s), p->k = p->v = lying(p, p->g, p->t);
+static uint64_t uploaded(pointer *at, const int *numbers, int count) {
+    must(cu.cuMemcpyHtoD_v2(*at, numbers, 4 * (size_t)count), "numbers of sequences");
+    *at += 4 * (size_t)count;
+    return *at - 4 * (size_t)count;
+}
+
+/* Places of a problem whose sequences have up to s queries and t keys; some have none. */
+static void laid_out(struct judged *p, int lie, int page) {
+    static pointer room;
+    static size_t size;
+    const int n = p->b + (lie & RAGGED ? 2 : 0), most = ((p->t - 1) >> page) + 2;
+    const size_t bytes = 4 * (size_t)(n * (most + 3) + 2);
+    int *const starts_q = calloc(bytes, 2), *const starts_k = starts_q + n + 1;
+    int *const lengths = starts_k + n + 1, *const pages = lengths + n;
+    p->sequences = n, p->longest = p->s, p->page = page, p->pages_row = most;
+    for (int i = 0, used = n * most; i < n; i++) {
+        const int of_q[] = {p->s, 0, p->s / 2 + 1, 1},
+                  of_k[] = {p->t, p->t / 2 + 1, p->t / 3 + 1, 0};
+        lengths[i] = of_k[lie & RAGGED ? i % 4 : i % 2];
+        starts_q[i + 1] = starts_q[i] + of_q[i % 4], starts_k[i + 1] = starts_k[i] + lengths[i];
+        for (int j = 0; j < most; j++)
+            pages[i * most + j] = --used;
+    }
+    p->keys = p->t, p->parts = p->b;
+    p->starts_q = p->starts_k = p->lengths = p->pages = 0;
+    if (lie && bytes > size) {
+        if (room)
+            release(room);
+        room = reserve(size = bytes);
+    }
+    pointer at = room;
+    if (lie & RAGGED) {
+        p->b = 1, p->s = starts_q[n];
+        p->starts_q = uploaded(&at, starts_q, n + 1);
+    }
+    if (lie & PAGED) {
+        p->keys = 1 << page, p->parts = n * most;
+        p->lengths = uploaded(&at, lengths, n), p->pages = uploaded(&at, pages, n * most);
+    } else if (lie & RAGGED) {
+        p->keys = starts_k[n], p->parts = 1;
+        p->starts_k = uploaded(&at, starts_k, n + 1);
+    }
+    free(starts_q);
+    p->q = p->o = lying(p, p->h, p->s), p->k = p->v = lying(p, p->g, p->keys);
 }
 
 /* Log-sum-exps of the problem that is judged. */
@@ -62,26 +112,26 @@ struct judged problem_of(const struct held_type *type, const int *layout, const 
     p.scale = form_of[form].scale != 0 ? form_of[form].scale : (float)(1 / sqrt(p.d));
     p.align = layout[0] ? form_of[form].align : 0;
     p.left = layout[0] ? form_of[form].left : -1, p.right = layout[0] ? form_of[form].right : -1;
-    laid_out(&p);
+    laid_out(&p, form_of[form].lie, form_of[form].page);
     p.lse = form_of[form].lse ? room_for_sums(&p) : 0;
     return p;
 }
 
 void case_text(const struct judged *p, char *text, size_t room) {
-    snprintf(text, room, "b%dh%dg%ds%dt%dd%d %s %s pad %d align %d left %d right %d scale %g%s",
+    snprintf(text, room, "b%dh%dg%ds%dt%dd%d %s %s pad %d align %d left %d right %d scale %g%s%s%s",
              p->b, p->h, p->g, p->s, p->t, p->d, p->format == BF16 ? "bf16" : "f16",
              p->by_head ? "bhsd" : "bshd", p->pad, p->align, p->left, p->right, (double)p->scale,
-             p->lse ? " lse" : "");
+             p->lse ? " lse" : "", p->starts_q ? " ragged" : "", p->pages ? " paged" : "");
 }
 
 library_problem called(const struct judged *p) {
     return (library_problem){.type = p->type,
                              .align = p->align,
-                             .batch = p->b,
+                             .batch = p->sequences,
                              .heads = p->h,
                              .key_heads = p->g,
                              .queries = p->s,
-                             .keys = p->t,
+                             .keys = p->starts_k ? p->keys : p->t,
                              .dim = p->d,
                              .q_batch = p->q.batch,
                              .q_row = p->q.row,
@@ -98,14 +148,23 @@ library_problem called(const struct judged *p) {
                              .scale = (double)p->scale,
                              .left = p->left,
                              .right = p->right,
-                             .lse = (float *)(uintptr_t)p->lse};
+                             .lse = (float *)(uintptr_t)p->lse,
+                             .starts_q = (const int32_t *)(uintptr_t)p->starts_q,
+                             .starts_k = (const int32_t *)(uintptr_t)p->starts_k,
+                             .lengths = (const int32_t *)(uintptr_t)p->lengths,
+                             .pages = (const int32_t *)(uintptr_t)p->pages,
+                             .most_queries = p->longest,
+                             .most_keys = p->t,
+                             .page = p->pages ? 1 << p->page : 0,
+                             .pages_row = p->pages_row};
 }
 
 size_t operand_element(const struct judged *p, int operand) { return (void)p, (void)operand, 2; }
 
 size_t operand_bytes(const struct judged *p, int operand) {
     const struct lying *const of[] = {&p->q, &p->k, &p->v, &p->o};
-    return 2 * (size_t)p->b * (size_t)of[operand]->batch;
+    const int batches = operand == 1 || operand == 2 ? p->parts : p->b;
+    return 2 * (size_t)batches * (size_t)of[operand]->batch;
 }
 
 void operand_fill(const struct judged *p, int operand, pointer at, uint64_t seed) {
@@ -206,17 +265,17 @@ static void *fetched(pointer at, size_t bytes) {
     return host;
 }
 
-static struct judged sample(int b, int h, int g, int s, int t, int d) {
+static struct judged sample(int b, int h, int g, int s, int t, int d, int lie) {
     struct judged p = {.b = b, .h = h, .g = g, .s = s, .t = t, .d = d, .format = BF16};
     p.type = TENSOROP_ATTENTION_BF16, p.scale = (float)(1 / sqrt(d)), p.left = 60, p.right = 2;
-    laid_out(&p);
+    laid_out(&p, lie, 4);
     return p;
 }
 
 /* A small problem on the host, row by row. */
 const char *judge_oracle(uint64_t seed) {
     static char said[200];
-    const struct judged p = sample(2, 4, 2, 9, 70, 24);
+    const struct judged p = sample(2, 4, 2, 9, 70, 24, 0);
     pointer at[3];
     uint16_t *host[3];
     double worst = 0;
@@ -256,9 +315,11 @@ const char *judge_oracle(uint64_t seed) {
 }
 
 struct judged fault_problem(int fault) {
-    struct judged p = fault == FAULT_SUMS_IN_16_BITS ? sample(1, 2, 1, 20, 1000, 32)
-                                                     : sample(1, 2, 1, 40, 150, 32);
-    if (fault == FAULT_SUMS_IN_16_BITS)
+    const bool of_cache = fault == FAULT_ONE_KEY_TOO_MANY || fault == FAULT_READS_ANOTHER_SEQUENCE;
+    struct judged p = fault == FAULT_SUMS_IN_16_BITS
+                          ? sample(1, 2, 1, 20, 1000, 32, 0)
+                          : sample(1, 2, 1, 40, 150, 32, of_cache ? RAGGED | PAGED : 0);
+    if (fault == FAULT_SUMS_IN_16_BITS || of_cache)
         p.left = -1, p.right = -1; /* many blocks */
     p.lse = fault == FAULT_PLAIN || fault == FAULT_FORGETS_THE_LOG_SUM_EXP ? room_for_sums(&p) : 0;
     return p;

@@ -11,6 +11,11 @@ struct TileB : Tile {};
 struct Rows {
     float at[2];
 };
+struct Pages {
+    const int *table;
+    int64_t apart;
+    int bits;
+};
 
 enum Primitive { LOAD_A = SYNC + 1, LOAD_A_TURNED, LOAD_B, LOAD_B_TURNED, MULTIPLY, MOST, TOTAL };
 
@@ -55,6 +60,13 @@ static float natural_logarithm(double x) {
     return (float)(2 * y * sum + whole * 0.693147180559945309417);
 }
 
+static void page_copy(Element *to, const Element *from, const Pages *pages, int row, int col,
+                      size_t ld, int left, bool words) {
+    const int bits = pages->bits;
+    if (left > 0)
+        from += pages->table[row >> bits] * pages->apart + (row & ((1 << bits) - 1)) * ld + col;
+    words ? word_copy(to, from, left) : elements_copy(to, from, left);
+}
 static void sum_clear(SumTile &sum) {
     __builtin_memset(sum.at, 0, sizeof sum.at);
     counted[SUM_TILES] += current->number % LANES == 0;

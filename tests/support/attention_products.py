@@ -1,0 +1,39 @@
+"""Products of attention for a device, whose kernels are made up."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from tensorop.author import offline
+from tensorop.cuda import backend as cuda
+from tensorop.cuda import job_kernels, product
+from tensorop.cuda.choose import Layout
+from tensorop.cuda.compile import Built
+from tensorop.cuda.library import LibraryVariant
+from tensorop.cuda.product import Content
+from tensorop.package import publish
+from tensorop.specs import operators, platforms
+
+ATTENTION, SM80 = operators.load("attention"), platforms.load("cuda-sm80")
+DECODE, MMA = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
+COMBINE = b"kit tensorop_combine\0"  # as the fake driver reads it
+
+
+@cache
+def layout(masked: int) -> Layout:
+    return Layout.of(ATTENTION.on_device, [MMA, DECODE], cuda.device_numbers(SM80), (masked,))
+
+
+def made(folder: Path, dtype: str, image: bytes) -> Path:
+    """A product with eight variants, whose kernels are made up."""
+    variants = []
+    for masked in (0, 1):
+        places = layout(masked).chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
+        places.append(layout(masked).seeds()[-len(DECODE.seed_configurations)])
+        variants += [LibraryVariant(layout(masked).candidate(place), dtype, 0) for place in places]
+    records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
+    facts = {"measured": False, "said": cuda.NOT_MEASURED}
+    whole = product.product(Content(ATTENTION, SM80, variants, records, [image, COMBINE], {0: "a kernel"}, facts))
+    publish.publish(publish.stage(whole, folder), folder)
+    return folder
