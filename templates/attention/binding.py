@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.package import torch_module
 from tensorop.package.arguments import flag, real, require_apart, require_output, whole
-from tensorop.provision import baseline
-from tensorop.specs import pymodule
 
 _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, the function
     "f32": (("float32",), "float", "float", "tensorop_sattention"),
@@ -22,7 +19,7 @@ _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, th
 }
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
-_MOST_KEYS = (1 << 31) - 1  # more keys the library refuses
+_MOST_KEYS, _MOST_DIM = (1 << 31) - 1, 512  # more the library refuses
 Numbers = NDArray[Any]
 
 
@@ -124,15 +121,12 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
                     sums[..., rows] = -np.inf
         return result if sums is None else (result, sums if offsets is None else sums[0])
 
-    attention.torch = lambda: _torch_op().ScaledDotProductAttention(library, attention)  # type: ignore[attr-defined]
+    def torch() -> Any:
+        op = torch_module.load(Path(__file__).with_name("torch_op.py"))
+        return op.ScaledDotProductAttention(library, attention, "cpu", _MOST_DIM)
+
+    attention.torch = torch  # type: ignore[attr-defined]
     return attention
-
-
-@cache
-def _torch_op() -> ModuleType:
-    """torch_op.py. Raises MissingTool without PyTorch."""
-    baseline.TORCH.bring()
-    return pymodule.load(Path(__file__).with_name("torch_op.py"), "_tensorop_attention_torch")
 
 
 def _dense_last(array: Numbers) -> Numbers:

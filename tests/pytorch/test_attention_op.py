@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tensorop
+from tests.support import attention_products
 from tests.support.commands import ROOT
 
 torch = pytest.importorskip("torch")
@@ -285,14 +286,122 @@ def test_wrong_arguments_are_named(ours: Any) -> None:
             ours(*given, **more)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_ragged_batch_is_its_sequences(ours: Any, causal: bool) -> None:
+    lengths, dtype = ((5, 9), (0, 3), (7, 2)), torch.float32
+    each = [drawn(1, 4, 2, s, t, 16) for s, t in lengths]
+    q, k, v = (torch.cat([one[0].transpose(0, 1) for one in parts]) for parts in zip(*each, strict=True))
+    starts = [torch.tensor([0, *torch.tensor(n).cumsum(0)], dtype=torch.int32) for n in zip(*lengths, strict=True)]
+    got = ours(q, k, v, is_causal=causal, enable_gqa=True, starts=tuple(starts))
+    assert (got.shape, got.dtype) == (q.shape, dtype)
+    want = [ours(*one, is_causal=causal, enable_gqa=True)[0].transpose(0, 1) for one in each]
+    assert torch.equal(got, torch.cat(want))
+
+
+@pytest.fixture(scope="module")
+def on_gpu(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """That of a library for GPUs, beside the processor's in this process; its kernels are made up, and none runs."""
+    return tensorop.load(attention_products.made(tmp_path_factory.mktemp("gpu") / "attention", "bf16", b"kit\0"))
+
+
+def on_cuda(*shape: int, dtype: Any = torch.bfloat16) -> Any:
+    return torch.empty(shape, dtype=dtype, device="cuda")
+
+
+def test_fake_tensors_of_a_gpu_have_the_form_of_the_result(on_gpu: Any, ours: Any) -> None:
+    attention = on_gpu.attention.torch()
+    with FakeTensorMode(), torch.no_grad():
+        q, k = on_cuda(2, 8, 33, 64), on_cuda(2, 2, 50, 64)
+        starts, lengths, pages = (on_cuda(*shape, dtype=torch.int32) for shape in ((3,), (2,), (2, 5)))
+        rows_q, rows_k, in_pages = on_cuda(70, 8, 64), on_cuda(90, 2, 64), on_cuda(9, 2, 16, 64)
+        of_rows = torch.empty_strided(q.shape, (33 * 512, 64, 512, 1), dtype=q.dtype, device="cuda")
+        for query, keys, more in (
+            (q, k, {}),
+            (of_rows, k, {"is_causal": True, "window": (7, -1)}),
+            (q, k, {"lengths": lengths}),
+            (q, in_pages, {"lengths": lengths, "pages": pages, "align": "end"}),
+            (rows_q, rows_k, {"starts": (starts, starts), "longest": (40, 50)}),
+            (rows_q, in_pages, {"starts": (starts, None), "lengths": lengths, "pages": pages}),
+        ):
+            o = attention(query, keys, keys, enable_gqa=True, **more)
+            assert (o.shape, o.stride(), o.dtype, o.device) == (query.shape, query.stride(), query.dtype, query.device)
+        with pytest.raises(NotImplementedError, match="this attention computes on the processor; a tensor is on cuda"):
+            ours(*[on_cuda(2, 8, 33, 64, dtype=torch.float32)] * 3)
+    q, k, v = drawn(1, 2, 2, 4, 4, 8)
+    close(ours(q, k, v), theirs(q, k, v))  # both are in one process
+
+
+def test_a_gpu_s_attention_is_compiled_as_one_graph(on_gpu: Any) -> None:
+    attention = on_gpu.attention.torch()
+    compiled = torch.compile(lambda q, k, **more: attention(q * 2, k, k, **more) + 1, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        q, k = (torch.empty(70, 2, 64, dtype=torch.bfloat16, device="meta") for _ in range(2))
+        starts = torch.empty(3, dtype=torch.int32, device="meta")
+        assert compiled(q, k, starts=(starts, starts), longest=(40, 40)).shape == q.shape
+        q = q.view(1, 2, 70, 64)
+        assert compiled(q, q, is_causal=True).shape == q.shape
+
+
+def test_autocast_of_a_gpu_casts_too(on_gpu: Any) -> None:
+    attention, before = on_gpu.attention.torch(), torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", True)
+    torch.set_autocast_dtype("cuda", torch.bfloat16)
+    try:
+        with FakeTensorMode(), torch.no_grad():
+            q = on_cuda(1, 2, 9, 64, dtype=torch.float32)
+            assert attention(q, q, on_cuda(1, 2, 9, 64)).dtype == torch.bfloat16
+            torch.set_autocast_dtype("cuda", torch.float16)
+            with pytest.raises(TypeError, match=r"casts .* to torch\.float16, and this library holds torch\.bfloat16"):
+                attention(q, q, q)
+    finally:
+        torch.set_autocast_enabled("cuda", before)
+
+
+def test_what_a_gpu_s_attention_lacks_is_refused_by_name(on_gpu: Any, ours: Any) -> None:
+    attention = on_gpu.attention.torch()
+    with FakeTensorMode():
+        q = on_cuda(1, 2, 4, 64)
+        wide, single, host = (
+            on_cuda(1, 2, 4, 264),
+            on_cuda(1, 2, 4, 64, dtype=torch.float32),
+            torch.empty(q.shape).bfloat16(),
+        )
+        rows = on_cuda(8, 2, 64)
+        for error, given, more, sentence in (
+            (NotImplementedError, (on_cuda(1, 2, 4, 64).requires_grad_(), q, q), {}, "a gradient (requires_grad"),
+            (NotImplementedError, (q, q, q), {"dropout_p": 0.1}, "dropout (dropout_p=0.1)"),
+            (NotImplementedError, (q, q, q), {"attn_mask": torch.ones(4, 4)}, "a mask of numbers (attn_mask"),
+            (NotImplementedError, (q, q, q), {"alibi_slopes": torch.zeros(2)}, "ALiBi (alibi_slopes)"),
+            (NotImplementedError, (q, q, q), {"softcap": 30.0}, "a soft cap of scores (softcap)"),
+            (NotImplementedError, (q, q, q), {"block_table": q}, "a paged cache (block_table; here it is pages)"),
+            (NotImplementedError, (wide, wide, wide), {}, "a head of 264 numbers; on GPUs it has at most 256"),
+            (NotImplementedError, (host, host, host), {}, "computes on GPUs; a tensor is on cpu"),
+            (TypeError, (single, single, single), {}, "query is torch.float32, key torch.float32"),
+            (ValueError, (q, q, q), {"starts": (q, q)}, "query, key and value are (rows, heads, d), key and value"),
+            (ValueError, (q, q, q), {"starts": (None, q)}, "query is (batch, heads, rows, d), key and value are (rows"),
+            (
+                ValueError,
+                (q, rows, rows),
+                {"pages": q},
+                "key and value are (pages, heads, page, d), key",
+            ),
+        ):
+            with pytest.raises(error, match=re.escape(sentence)):
+                attention(*given, **more)
+    q, k, v = drawn(1, 2, 2, 4, 4, 8)
+    with pytest.raises(NotImplementedError, match="on processors there are starts of both"):
+        ours(q, k, v, lengths=torch.ones(1, dtype=torch.int32))
+
+
 def test_a_library_that_is_not_loaded_is_named() -> None:
     with pytest.raises(RuntimeError, match=r"nowhere.so is not loaded: call tensorop.load"):
         torch.ops.tensorop.attention(*drawn(1, 2, 2, 4, 4, 8), "nowhere.so", -1, -1, "end", None)
 
 
 def test_the_page_s_example_runs(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    *_, source = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert "import torch" in source
+    (source,) = [
+        one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "import torch" in one
+    ]
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "attention-native").symlink_to(made)
     monkeypatch.chdir(tmp_path)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from tensorop.package import arguments, device_binding
+from tensorop.package import arguments, device_binding, torch_module
 from tensorop.package import device_arrays as arrays
 from tensorop.package.device_arrays import Array
 from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan, flag, real, refuse, span
@@ -125,6 +126,9 @@ def bind(library: Any) -> Callable[..., Any]:
         can be captured in a CUDA graph. Gradients are not computed. What `starts`, `lengths` and `pages` hold is
         trusted: a wrong number makes the GPU read and write other memory.
 
+        `attention.torch()` is a function for tensors of PyTorch, with the arguments of torch's
+        scaled_dot_product_attention. It raises MissingTool without PyTorch.
+
         Raises TypeError, ValueError or RuntimeError with the header's status as `status`; nothing is enqueued then.
         """
         if not isinstance(layout, str) or layout not in _LAYOUTS:
@@ -152,6 +156,11 @@ def bind(library: Any) -> Callable[..., Any]:
             problem.lse = sums.address
         return call.run(plan, problem, (layout, left, right, *where), "", workspace)
 
+    def torch() -> Any:
+        op = torch_module.load(Path(__file__).parents[1] / "torch_op.py")
+        return op.ScaledDotProductAttention(library, attention, "cuda", _MOST_DIM)
+
+    attention.torch = torch  # type: ignore[attr-defined]
     return attention
 
 
