@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import kernels
+from tensorop.cuda import kernels, kit
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
@@ -28,6 +29,7 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.provision import nvcc
+from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.render import render
 from tensorop.specs import operators
 from tensorop.target import KitRequest
@@ -36,6 +38,7 @@ from tests.support.classes import some
 from tests.support.commands import ROOT
 from tests.support.device_products import driver
 
+PAGE = ROOT / "docs" / "how-to" / "use-attention.md"
 SMALL: dict[str, int | str] = {
     "head": 64, "tile_n": 32, "warps": 4, "warp_m": 16, "stages": 2, "queries": "registers", "rows": "words",
     "lists": 1,
@@ -299,35 +302,48 @@ extern "C" __global__ void tensorop_combine(Combine p) {
 """
 
 
-def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
-    root = made(tmp_path / "attention", "f16", b"kit\0")
+def computing(folder: Path) -> None:
+    """The fake driver, which computes what a library passes."""
     own = render.environment(kernels.folders(ATTENTION))
     around = (render.text(own, f"device/{name}.h.j2", {}) for name in ("args", "combine", "combined"))
-    driver(tmp_path, ATTENTION, POWERS + "\n".join(around) + PLAIN)
+    driver(folder, ATTENTION, POWERS + "\n".join(around) + PLAIN)
+
+
+def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
+    root = made(tmp_path / "attention", "f16", b"kit\0")
+    computing(tmp_path)
     there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "tests.support.attention_arrays", str(root)]
     done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "as expected\n"
+    _, source = re.findall(r"```c\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    command = [*zig_cc(), "-Wall", "-Werror", f"-I{root}/include", "-xc", "-c", "-", "-o", str(tmp_path / "page.o")]
+    subprocess.run(command, input=source, text=True, check=True, env={**os.environ, **zig_environment()})
 
 
 @pytest.mark.covers("platform cuda-sm80")
 def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = made(tmp_path / "attention", "bf16", b"pointers")
-    driver(tmp_path, ATTENTION)
+    """And none of a library whose kernels are right, in each form of a call."""
+    root = made(tmp_path / "attention", "f16", b"kit\0")
+    computing(tmp_path)
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
+    monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16 1x2x1x3x1x8")
     of = opened.open_product(root)
-    export.export(device.read(of), tmp_path / "kit", KitRequest(kinds=("control",)))
+    export.export(device.read(of), tmp_path / "kit", KitRequest(kinds=("control", "verify")))
     there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     done = subprocess.run(["./run-kit"], cwd=tmp_path / "kit", env=there, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in (tmp_path / "kit/result.jsonl").read_text().splitlines()]
-    refused = {row["of"]["control"]: row.get("message") for row in lines if "step" in row}
+    verified = [row for row in lines if row.get("kind") == "verify"]
+    assert [row["outcome"] for row in verified] == ["ok"] * 9, verified
+    assert verified[0]["cases"] == 2 * 2 * 10  # shapes, layouts, forms
+    refused = {row["of"]["control"]: row.get("message") for row in lines if row.get("kind") == "control"}
     assert refused.pop("oracle") is refused.pop("plain") is None
     assert len(refused) == 5 + len(ATTENTION.on_device.faults)
     assert all(refused.values())
     sizes = {"b": 1, "h": 4, "g": 4, "s": 1024, "t": 1024, "d": 80}
-    explained = here.explain(of, ATTENTION.reference.problem("bf16", sizes, {"right": 0}))
+    explained = here.explain(of, ATTENTION.reference.problem("f16", sizes, {"right": 0}))
     assert explained.features == {**sizes, "masked": 1}
     assert "head=128" in next(one.template for one in explained.variants if one.number == explained.variant)

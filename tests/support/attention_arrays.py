@@ -202,6 +202,34 @@ def test_what_is_wrong_with_sequences_is_said() -> None:
         assert FAKE.fake_launches() == before
 
 
+def test_a_record_whose_lists_cannot_be_is_refused() -> None:
+    of = tensorop.load(sys.argv[1]).operators["attention"]
+    handle, found = of.ffi.new("tensorop_attention_handle *"), of.ffi.new("size_t *")
+    assert of.lib.tensorop_attention_create(handle, 0) == 0
+    usual = {
+        "type": 1,
+        "batch": 2,
+        "heads": 1,
+        "key_heads": 1,
+        "queries": 4,
+        "keys": 64,
+        "dim": 8,
+        "scale": 1,
+        "left": -1,
+    }
+    steps = {f"{operand}_row": 8 for operand in "qkvo"} | {f"{operand}_batch": 512 for operand in "qkvo"}
+    usual |= {**steps, "right": -1, "lengths": 4096, "pages": 4096, "page": 16, "pages_row": 4}
+    for status, more in (
+        (0, {}), (1, {"page": 8}), (1, {"page": 48}), (1, {"page": 512}), (1, {"pages_row": 3}),
+        (0, {"pages_row": 3, "batch": 1}), (1, {"lengths": 0}), (1, {"starts_k": 4096}), (1, {"most_keys": -1}),
+        (1, {"most_queries": -1}), (2, {"lengths": 4098}), (2, {"pages": 4097}), (2, {"starts_q": 4097}),
+        (2, {"lengths": 0, "pages": 0, "starts_k": 4097}), (4, {"keys": 1 << 30, "pages_row": 1 << 26}),
+    ):  # fmt: skip
+        problem = of.ffi.new("struct tensorop_attention_problem *", usual | more)
+        assert of.lib.tensorop_attention_workspace(handle[0], problem, 4096, 4096, 4096, 4096, found) == status, more
+    assert of.lib.tensorop_attention_destroy(handle[0]) == 0
+
+
 def test_a_head_that_no_kernel_serves_is_refused() -> None:
     one = [array(np.ones((1, 4, 1, 264))) for _ in range(4)]
     with pytest.raises(ValueError, match="q has 264 numbers a head, this library serves up to 256") as caught:
