@@ -155,8 +155,8 @@ def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str])
         ("combined.h.j2", "sum += by *", "sum +="),
         ("combined.h.j2", "int i = 0; i < p.splits", "int i = 0; i + 1 < p.splits"),
         ("combined.h.j2", "+ most)", ")"),
-        ("packing.h.j2", "int64_t(all.steps) * part / parts)", "int64_t(all.steps) * part / parts) + 1"),
-        ("packing.h.j2", "at % repeats * q_head", "at / repeats * q_head"),
+        ("packed_tile.h.j2", "int64_t(all.steps) * part / parts)", "int64_t(all.steps) * part / parts) + 1"),
+        ("packed_tile.h.j2", "at % repeats * q_head", "at / repeats * q_head"),
     ],
     ids=["parts-not-rescaled", "part-forgotten", "wrong-log-sum-exp", "step-between-parts-lost", "wrong-head"],
 )
@@ -243,36 +243,36 @@ static float log_two(float x) { return log2f(x); }
 # What a library passes to its kernels, computed: each block takes its share of the rows of a head, and of the keys.
 PLAIN = """
 extern "C" __global__ void tensorop_kernel(Args p) {
-    const int parts = p.splits ? p.splits : 1, repeats = p.splits ? p.shared : 1;
-    const int heads = p.heads / repeats, all = p.s * repeats, rows = (all + p.tiles - 1) / p.tiles;
-    const int part = blockIdx.x % parts, first_row = blockIdx.x / parts % p.tiles * rows;
+    const int parts = p.splits ? p.splits : 1, repeats = p.splits ? p.shared : 1, heads = p.heads / repeats;
+    const int part = blockIdx.x % parts, tile = blockIdx.x / parts % p.tiles;
     const int of_head = blockIdx.x / parts / p.tiles % heads;
     const int64_t batch = blockIdx.x / parts / p.tiles / heads, at = batch * heads + of_head;
     const int64_t q0 = p.starts_q ? p.starts_q[batch] : 0, k0 = p.starts_k ? p.starts_k[batch] : 0;
     const int s = p.starts_q ? p.starts_q[batch + 1] - q0 : p.s;
     const int t = p.starts_k ? p.starts_k[batch + 1] - k0 : p.lengths ? p.lengths[batch] : p.t;
-    const int from = int64_t(t) * part / parts, to = int64_t(t) * (part + 1) / parts, end = p.end ? t - s : 0;
-    for (int row = first_row; row < first_row + rows && row < s * repeats && threadIdx.x == 0; ++row) {
+    const int rows = (p.s * repeats + p.tiles - 1) / p.tiles, all = s * repeats;
+    const int from = int64_t(t) * part / parts, to = int64_t(t) * (part + 1) / parts;
+    for (int row = tile * rows; row < (tile + 1) * rows && row < all && threadIdx.x == 0; ++row) {
         const int i = row / repeats, head = of_head * repeats + row % repeats, of_k = head / p.shared;
-        const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + head * p.q_head + (q0 + i) * p.q_row;
+        const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + (q0 + i) * p.q_row + head * p.q_head;
         const uint16_t *const k = (const uint16_t *)p.k + of_k * p.k_head;
         const uint16_t *const v = (const uint16_t *)p.v + of_k * p.v_head;
         double most = -HUGE_VAL, total = 0, sums[256] = {0};
         for (int64_t j = from; j < to; ++j) {
             const int64_t page = p.pages ? p.pages[batch * p.pages_row + (j >> p.page)] : batch;
-            const int64_t in_page = p.pages ? j & ((1 << p.page) - 1) : k0 + j;
+            const int64_t key = p.pages ? j & ((1 << p.page) - 1) : k0 + j, own = i + (p.end ? t - s : 0);
             double score = 0;
             for (int c = 0; c < p.d; ++c)
-                score += read(q, c, F16) * read(k, page * p.k_batch + in_page * p.k_row + c, F16);
+                score += read(q, c, F16) * read(k, page * p.k_batch + key * p.k_row + c, F16);
             score *= (p.turned ? -1 : 1) * p.scale;
-            if (j < int64_t(i) + end + p.low || j > int64_t(i) + end + p.high)
+            if (j < own + p.low || j > own + p.high)
                 continue;
             const double by = score > most ? exp2(most - score) : 1;
             most = score > most ? score : most, total *= by;
             const double w = exp2(score - most);
             total += w;
             for (int c = 0; c < p.d; ++c)
-                sums[c] = sums[c] * by + w * read(v, page * p.v_batch + in_page * p.v_row + c, F16);
+                sums[c] = sums[c] * by + w * read(v, page * p.v_batch + key * p.v_row + c, F16);
         }
         if (p.splits) {
             const int64_t place = (at * all + row) * parts + part;
@@ -281,9 +281,9 @@ extern "C" __global__ void tensorop_kernel(Args p) {
             p.lse[2 * place] = most, p.lse[2 * place + 1] = total;
             continue;
         }
-        uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + head * p.o_head;
+        uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + q0 * p.o_row + head * p.o_head;
         for (int c = 0; c < p.d; ++c)
-            write(o, (q0 + i) * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
+            write(o, i * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
         if (p.lse)
             p.lse[batch * p.lse_batch + head * p.lse_head + q0 + i] =
                 total > 0 ? float(log(total) + most * log(2.)) : -HUGE_VALF;
@@ -302,8 +302,8 @@ extern "C" __global__ void tensorop_combine(Combine p) {
 """
 
 
-def computing(folder: Path) -> None:
-    """The fake driver, which computes what a library passes."""
+def pretended(folder: Path) -> None:
+    """A driver whose kernels compute what a library passes on."""
     own = render.environment(kernels.folders(ATTENTION))
     around = (render.text(own, f"device/{name}.h.j2", {}) for name in ("args", "combine", "combined"))
     driver(folder, ATTENTION, POWERS + "\n".join(around) + PLAIN)
@@ -311,7 +311,7 @@ def computing(folder: Path) -> None:
 
 def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
     root = made(tmp_path / "attention", "f16", b"kit\0")
-    computing(tmp_path)
+    pretended(tmp_path)
     there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
     words = [sys.executable, "-m", "tests.support.attention_arrays", str(root)]
     done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)
@@ -326,7 +326,7 @@ def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
 def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And none of a library whose kernels are right, in each form of a call."""
     root = made(tmp_path / "attention", "f16", b"kit\0")
-    computing(tmp_path)
+    pretended(tmp_path)
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
     monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16 1x2x1x3x1x8")

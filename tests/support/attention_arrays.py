@@ -79,35 +79,6 @@ def test_calls_are_right() -> None:
         assert given[0].asked == [64]
 
 
-def test_few_queries_share_the_keys_among_blocks() -> None:
-    """Each call twice in a workspace that begins as NaN, then in one that is too small, where another kernel serves."""
-    for number, (b, h, g, s, t, d) in enumerate(
-        [(1, 4, 1, 1, 4096, 32), (2, 6, 2, 3, 3000, 20), (1, 8, 8, 1, 2100, 24), (2, 4, 2, 2, 2500, 100)]
-    ):
-        rng = np.random.default_rng(number)
-        q, k, v = (
-            rng.standard_normal(shape).astype(np.float16).astype(np.float64)
-            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, d))
-        )
-        left, right, align = [(-1, -1, "end"), (1500, 0, "end"), (-1, 0, "end"), (0, 0, "start")][number]
-        own = 0 if align == "start" else t - s
-        o, lse = expected(q, k, v, 0.2, own - left if left >= 0 else -t, own + right if right >= 0 else t)
-        by_head = number % 2 == 1
-        given = [array(x.swapaxes(1, 2) if by_head else x, -d % 8) for x in (q, k, v, q)]
-        more = {"window": (left, right), "align": align, "scale": 0.2, "layout": "bhsd" if by_head else "bshd"}
-        for room in (1 << 20, 1 << 20, 1 << 8):
-            sums = Floats(np.full((b, h, s), 7, np.float32), code=2)
-            space, before = np.full(room + 256, 0xFF, np.uint8), FAKE.fake_launches()
-            given[3].view[...] = 0
-            at = -space.ctypes.data % 256
-            attention(*given[:3], out=given[3], lse=sums, stream=64,
-                      workspace=ByInterface(space[at : at + room], typestr="|u1"), **more)  # fmt: skip
-            found = given[3].values().swapaxes(1, 2) if by_head else given[3].values()
-            assert np.allclose(found, o, rtol=2e-3, atol=1e-3), number
-            assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), number
-            assert FAKE.fake_launches() - before == 1 + (room > 1 << 8), number
-
-
 def ragged(number: int) -> tuple[np.random.Generator, dict[str, Any], list[np.ndarray], list[np.ndarray]]:
     """Numbers, starts, and Q, K and V of each sequence and of all: rows, heads, d."""
     rng = np.random.default_rng(number)
@@ -228,6 +199,35 @@ def test_a_record_whose_lists_cannot_be_is_refused() -> None:
         problem = of.ffi.new("struct tensorop_attention_problem *", usual | more)
         assert of.lib.tensorop_attention_workspace(handle[0], problem, 4096, 4096, 4096, 4096, found) == status, more
     assert of.lib.tensorop_attention_destroy(handle[0]) == 0
+
+
+def test_few_queries_share_the_keys_among_blocks() -> None:
+    """Each call twice in a workspace that begins as NaN, then in one that is too small, where another kernel serves."""
+    for number, (b, h, g, s, t, d) in enumerate(
+        [(1, 4, 1, 1, 4096, 32), (2, 6, 2, 3, 3000, 20), (1, 8, 8, 1, 2100, 24), (2, 4, 2, 2, 2500, 100)]
+    ):
+        rng = np.random.default_rng(number)
+        q, k, v = (
+            rng.standard_normal(shape).astype(np.float16).astype(np.float64)
+            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, d))
+        )
+        left, right, align = [(-1, -1, "end"), (1500, 0, "end"), (-1, 0, "end"), (0, 0, "start")][number]
+        own = 0 if align == "start" else t - s
+        o, lse = expected(q, k, v, 0.2, own - left if left >= 0 else -t, own + right if right >= 0 else t)
+        by_head = number % 2 == 1
+        given = [array(x.swapaxes(1, 2) if by_head else x, -d % 8) for x in (q, k, v, q)]
+        more = {"window": (left, right), "align": align, "scale": 0.2, "layout": "bhsd" if by_head else "bshd"}
+        for room in (1 << 20, 1 << 20, 1 << 8):
+            sums = Floats(np.full((b, h, s), 7, np.float32), code=2)
+            space, before = np.full(room + 256, 0xFF, np.uint8), FAKE.fake_launches()
+            given[3].view[...] = 0
+            at = -space.ctypes.data % 256
+            attention(*given[:3], out=given[3], lse=sums, stream=64,
+                      workspace=ByInterface(space[at : at + room], typestr="|u1"), **more)  # fmt: skip
+            found = given[3].values().swapaxes(1, 2) if by_head else given[3].values()
+            assert np.allclose(found, o, rtol=2e-3, atol=1e-3), number
+            assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), number
+            assert FAKE.fake_launches() - before == 1 + (room > 1 << 8), number
 
 
 def test_a_head_that_no_kernel_serves_is_refused() -> None:

@@ -17,7 +17,9 @@ from tensorop.specs import operators, platforms
 
 ATTENTION, SM80 = operators.load("attention"), platforms.load("cuda-sm80")
 DECODE, MMA = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
-COMBINE = b"kit tensorop_combine\0"  # as the fake driver reads it
+
+
+COMBINE = b"kit tensorop_combine\0"  # an image, as the fake driver reads it
 
 
 @cache

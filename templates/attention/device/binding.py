@@ -154,7 +154,7 @@ def bind(library: Any) -> Callable[..., Any]:
             if sums.strides != arrays.dense(shape):
                 raise refuse(ValueError, f"lse has strides {sums.strides}: give a dense array")
             problem.lse = sums.address
-        return call.run(plan, problem, (layout, left, right, *where), "", workspace)
+        return call.run(plan, problem, (key, left, right, most), "", workspace)
 
     def torch() -> Any:
         op = torch_module.load(Path(__file__).parents[1] / "torch_op.py")

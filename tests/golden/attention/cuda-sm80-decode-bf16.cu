@@ -8,17 +8,23 @@
 
 /* Arguments of a launch. Distances of batches, rows and heads are in elements. */
 struct Args {
-    int s, t, d;       /* queries, keys, numbers of a head */
+    int s, t, d;       /* queries, keys, numbers of a head; of ragged batches, at most */
     int heads, shared; /* heads of Q, and how many of them have the same K and V */
     int tiles;         /* of queries, in each head */
     int splits;        /* of the keys: o and lse are then the workspace's parts and marks (combine.h.j2); else 0 */
     int low, high;     /* query i sees the keys from i + low to i + high */
+    int end;           /* 1: each of these is t - s more, with the numbers of the sequence */
     int turned;        /* 1: scale is negative */
+    int page;          /* a page has 1 << page keys */
     float scale;       /* its size, for powers of 2 */
     const void *q, *k, *v;
     void *o;
     float *lse; /* or NULL */
+    /* Of kernels with lists. NULL, or for each sequence: where its rows begin, its keys, and the pages that these are in, of which k_batch and v_batch
+     * are the distances */
+    const int32_t *starts_q, *starts_k, *lengths, *pages;
     int64_t q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head, o_batch, o_row, o_head;
+    int64_t lse_batch, lse_head, pages_row;
 };
 
 namespace {
@@ -34,6 +40,11 @@ struct TileB {
 };
 struct Rows {
     float v[2]; // of rows thread % 32 / 4 and that + 8
+};
+struct Pages { // rows of an operand that lie in pages of 1 << bits rows
+    const int *table; // the number of each page
+    int64_t apart; // elements between pages
+    int bits;
 };
 
 __device__ __forceinline__ void word_copy(Element *to, const Element *from, int left) {
@@ -673,11 +684,9 @@ __device__ __forceinline__ void pack_queries(Element *to, const Element *q, int6
         word_copy(to + row * 136 + c, left > 0 ? q + at / repeats * q_row + at % repeats * q_head + c : q, left);
     }
 }
-
-extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {
-    extern __shared__ __align__(128) unsigned char raw[];
-    const int part = blockIdx.x % p.splits, row0 = blockIdx.x / p.splits % p.tiles * 16;
-    const int of_head = blockIdx.x / p.splits / p.tiles; // of K and V, in the whole batch
+static __device__ __forceinline__ void compute_tile(const Args &p, unsigned number, unsigned thread, unsigned char *shared) {
+    const int part = number % p.splits, row0 = number / p.splits % p.tiles * 16;
+    const int of_head = number / p.splits / p.tiles; // of K and V, in the whole batch
     const int key_heads = p.heads / p.shared, key_head = of_head % key_heads, rows = p.s * p.shared;
     const int64_t batch = of_head / key_heads, first_row = int64_t(of_head) * rows * p.splits + part;
     const int last = min(row0 + 16, rows) - 1;
@@ -685,11 +694,16 @@ extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_co
     const auto *const q = static_cast<const Element *>(p.q) + batch * p.q_batch + key_head * p.shared * p.q_head;
     const auto *const k = static_cast<const Element *>(p.k) + batch * p.k_batch + key_head * p.k_head;
     const auto *const v = static_cast<const Element *>(p.v) + batch * p.v_batch + key_head * p.v_head;
-    auto *const tiles = reinterpret_cast<Element *>(raw);
+    auto *const tiles = reinterpret_cast<Element *>(shared);
     if (seen.steps > 0) // without keys, Q may be NULL
-        pack_queries(tiles, q, p.q_row, p.q_head, row0, rows, p.shared, p.d, threadIdx.x);
+        pack_queries(tiles, q, p.q_row, p.q_head, row0, rows, p.shared, p.d, thread);
     block(rows, p.t, p.d, p.scale, p.turned, k, p.k_row, v, p.v_row, static_cast<float *>(p.o) + first_row * p.d,
           size_t(p.splits) * p.d, p.lse + first_row * 2, size_t(p.splits) * 2, row0, p.shared, seen.first, seen.steps,
-          seen.whole_from, seen.whole_to, p.low, p.high, threadIdx.x, tiles);
+          seen.whole_from, seen.whole_to, p.low, p.high, thread, tiles);
+}
+
+extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {
+    extern __shared__ __align__(128) unsigned char raw[];
+    compute_tile(p, blockIdx.x, threadIdx.x, raw);
 }
 } // namespace

@@ -177,8 +177,8 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *q, const uint16_t
             if (fault == FAULT_SKIPS_A_BLOCK && begin == BLOCK)
                 continue;
             const bool unscaled = fault == FAULT_ADDS_PARTS_AS_THEY_ARE;
-            if ((unscaled || fault == FAULT_FORGETS_A_PART) && begin <= r.t / 2 &&
-                r.t / 2 < begin + BLOCK) {
+            if ((unscaled || fault == FAULT_FORGETS_A_PART) && begin <= keys / 2 &&
+                keys / 2 < begin + BLOCK) {
                 if (unscaled)
                     total_before = total, sum_before = sum;
                 most = -HUGE_VALF, total = 0, sum = 0;
