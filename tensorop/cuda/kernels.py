@@ -22,7 +22,7 @@ from tensorop.render import apart, lines, render
 KERNEL = "device/kernel.cu"
 AROUND = {  # by kind of operands: the templates of the function around a kernel, and of its caller
     "pointers": ("device/block.cu.j2", "device/entry.cu.j2"),
-    "packed": ("device/packed.cu.j2", "device/packed_entry.cu.j2"),
+    "packed": ("device/packed.cu.j2", "device/entry.cu.j2"),
     "maps": ("device/maps.cu.j2", "device/maps_entry.cu.j2"),
 }
 # Functions that a kernel may call besides primitives.

@@ -53,10 +53,11 @@ POINTS = [
 ]
 PACKED: dict[str, int | str] = {
     "head": 64, "tile_n": 16, "warps": 1, "stages": 2, "queries": "registers", "least": 4,
+    "lists": 1,
 }  # fmt: skip
 PACKED_POINTS = [
     PACKED,
-    {**PACKED, "tile_n": 32, "warps": 2, "stages": 3, "queries": "shared"},
+    {**PACKED, "tile_n": 32, "warps": 2, "stages": 3, "queries": "shared", "lists": 0},
     {**PACKED, "head": 256, "queries": "shared"},
     {**PACKED, "warps": 4, "stages": 4},
 ]
@@ -134,18 +135,23 @@ def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) ->
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    "spoil",
+    ("spoil", "kind"),
     [
-        ("        copies_wait({{ stages - 2 }});\n        __sync", "        __sync"),
-        ("rows_times(total, factor);", ""),
-        ("repeats, first", "1, first"),
-        ("rows_value(shift", "rows_value(total"),
-        ("low, high, t)", "low, high, t + 1)"),
+        (("        copies_wait({{ stages - 2 }});\n        __sync", "        __sync"), Kind.WRONG),
+        (("rows_times(total, factor);", ""), Kind.WRONG),
+        (("repeats, first", "1, first"), Kind.WRONG),
+        (("rows_value(shift", "rows_value(total"), Kind.WRONG),
+        (("low, high, t)", "low, high, t + 1)"), Kind.WRONG),
+        (("pages_{{ from }}", "pages_k"), Kind.CRASH),
+        (("const int row = key0 + r + i * {{ step }};", "const int row = r + i * {{ step }};"), Kind.WRONG),
     ],
-    ids=["no-wait", "sum-not-rescaled", "heads-are-queries", "no-largest-score", "padding-counts"],
-)
-def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str]) -> None:
-    assert verdict(PACKED, 1, "bf16", spoil).kind is Kind.WRONG
+    ids=[
+        "no-wait", "sum-not-rescaled", "heads-are-queries", "no-largest-score", "padding-counts",
+        "pages-of-the-other-operand", "always-the-first-keys-of-a-cache",
+    ],
+)  # fmt: skip
+def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) -> None:
+    assert verdict(PACKED, 1, "bf16", spoil).kind is kind
 
 
 @pytest.mark.one_in(3)
@@ -155,11 +161,13 @@ def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str])
         ("combined.h.j2", "sum += by *", "sum +="),
         ("combined.h.j2", "int i = 0; i < p.splits", "int i = 0; i + 1 < p.splits"),
         ("combined.h.j2", "+ most)", ")"),
+        ("combined.h.j2", "(q0 + query) * p.o_row", "query * p.o_row"),
         ("packed_tile.h.j2", "int64_t(all.steps) * part / parts)", "int64_t(all.steps) * part / parts) + 1"),
         ("packed_tile.h.j2", "at % repeats * q_head", "at / repeats * q_head"),
     ],
-    ids=["parts-not-rescaled", "part-forgotten", "wrong-log-sum-exp", "step-between-parts-lost", "wrong-head"],
-)
+    ids=["parts-not-rescaled", "part-forgotten", "wrong-log-sum-exp", "another-sequence", "step-between-parts-lost",
+         "wrong-head"],
+)  # fmt: skip
 def test_a_fault_around_packed_rows_is_refused(file: str, old: str, new: str, tmp_path: Path) -> None:
     shutil.copytree(ATTENTION.folder, tmp_path / "templates/attention")
     path = tmp_path / "templates/attention/device" / file
@@ -181,9 +189,11 @@ def place_of(start: Point, of: Family) -> int:
 STARTS = [(template, start) for template in (MMA, DECODE) for start in template.seed_configurations]
 
 
-def test_every_start_is_legal() -> None:
+def test_every_start_is_legal_and_another_kernel() -> None:
+    families = {one.name: started(one, 0) for one in (MMA, DECODE)}
     for template, start in STARTS:
-        place_of(start, started(template, 0))
+        place_of(start, families[template.name])
+    assert len({(one.name, families[one.name].early(start)) for one, start in STARTS}) == len(STARTS)
 
 
 @pytest.mark.one_in(4)
@@ -250,9 +260,9 @@ extern "C" __global__ void tensorop_kernel(Args p) {
     const int64_t q0 = p.starts_q ? p.starts_q[batch] : 0, k0 = p.starts_k ? p.starts_k[batch] : 0;
     const int s = p.starts_q ? p.starts_q[batch + 1] - q0 : p.s;
     const int t = p.starts_k ? p.starts_k[batch + 1] - k0 : p.lengths ? p.lengths[batch] : p.t;
-    const int rows = (p.s * repeats + p.tiles - 1) / p.tiles, all = s * repeats;
+    const int all = p.s * repeats, rows = (all + p.tiles - 1) / p.tiles;
     const int from = int64_t(t) * part / parts, to = int64_t(t) * (part + 1) / parts;
-    for (int row = tile * rows; row < (tile + 1) * rows && row < all && threadIdx.x == 0; ++row) {
+    for (int row = tile * rows; row < (tile + 1) * rows && row < s * repeats && threadIdx.x == 0; ++row) {
         const int i = row / repeats, head = of_head * repeats + row % repeats, of_k = head / p.shared;
         const uint16_t *const q = (const uint16_t *)p.q + batch * p.q_batch + (q0 + i) * p.q_row + head * p.q_head;
         const uint16_t *const k = (const uint16_t *)p.k + of_k * p.k_head;
@@ -337,7 +347,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in (tmp_path / "kit/result.jsonl").read_text().splitlines()]
     verified = [row for row in lines if row.get("kind") == "verify"]
-    assert [row["outcome"] for row in verified] == ["ok"] * 9, verified
+    assert [row["outcome"] for row in verified] == ["ok"] * 11, verified
     assert verified[0]["cases"] == 2 * 2 * 10  # shapes, layouts, forms
     refused = {row["of"]["control"]: row.get("message") for row in lines if row.get("kind") == "control"}
     assert refused.pop("oracle") is refused.pop("plain") is None

@@ -127,6 +127,37 @@ def test_ragged_batches_and_caches_are_read_where_they_lie() -> None:
             assert np.allclose(sums.numbers, lse, rtol=1e-5, atol=1e-4), (number, sorted(more))
 
 
+def test_few_queries_of_caches_share_the_keys_among_blocks() -> None:
+    """In pages, from a ragged Q or one of batches; in a workspace, then without one."""
+    for number, lengths in enumerate([[2000, 0, 1234], [1, 2047, 1500]]):
+        rng = np.random.default_rng(number)
+        counts = [2, 1, 3] if number else [2, 2, 2]
+        each = [[rng.standard_normal((n, heads, 8)).astype(np.float16).astype(float)
+                 for n, heads in ((s, 4), (t, 2), (t, 2))] for s, t in zip(counts, lengths, strict=True)]  # fmt: skip
+        o, lse = wanted(each, causal=True)
+        table = rng.permutation(3 * 64).reshape(3, 64)
+        pools = [np.full((3 * 64, 32, 2, 8), np.nan) for _ in range(2)]
+        for pages, sequence in zip(table, each, strict=True):
+            for pool, keys in zip(pools, sequence[1:], strict=True):
+                for j, row in enumerate(keys):
+                    pool[pages[j // 32], j % 32] = row
+        q = np.concatenate([sequence[0] for sequence in each])
+        starts = {"starts": (whole([0, *np.cumsum(counts)]), None), "longest": (3, 2048)}
+        shape, more = ((*q.shape,), starts) if number else ((3, 2, *q.shape[1:]), {})
+        given = [array(x) for x in (q.reshape(shape), *pools, np.zeros(shape))]
+        for room in (1 << 20, 1 << 8):
+            sums = Floats(np.full(lse.shape if number else (3, 4, 2), 7, np.float32), code=2)
+            space, before = np.full(room + 256, 0xFF, np.uint8), FAKE.fake_launches()
+            given[3].view[...] = 0
+            at = -space.ctypes.data % 256
+            attention(*given[:3], out=given[3], lse=sums, causal=True, lengths=whole(lengths), pages=whole(table),
+                      stream=64, workspace=ByInterface(space[at : at + room], typestr="|u1"), **more)  # fmt: skip
+            found = sums.numbers if number else sums.numbers.swapaxes(0, 1).reshape(lse.shape)
+            assert np.allclose(given[3].values().reshape(o.shape), o, rtol=2e-3, atol=1e-3), number
+            assert np.allclose(found, lse, rtol=1e-5, atol=1e-4), number
+            assert FAKE.fake_launches() - before == 1 + (room > 1 << 8), number
+
+
 def test_what_is_wrong_with_sequences_is_said() -> None:
     q, k, pool = (array(np.ones(shape)) for shape in ((6, 2, 8), (9, 2, 8), (3, 16, 2, 8)))
     starts, lengths, pages = whole([0, 2, 6]), whole([4, 5]), whole([[0, 1], [2, 0]])

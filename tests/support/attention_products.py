@@ -28,12 +28,14 @@ def layout(masked: int) -> Layout:
 
 
 def made(folder: Path, dtype: str, image: bytes) -> Path:
-    """A product with eight variants, whose kernels are made up."""
+    """A product with ten variants, whose kernels are made up."""
     variants = []
     for masked in (0, 1):
-        places = layout(masked).chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
-        places.append(layout(masked).seeds()[-len(DECODE.seed_configurations)])
-        variants += [LibraryVariant(layout(masked).candidate(place), dtype, 0) for place in places]
+        of = layout(masked)
+        places = of.chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
+        packed = reversed(of.seeds()[-len(DECODE.seed_configurations) :])
+        places += {of.candidate(place).numbers["lists"]: place for place in packed}.values()  # the first of each
+        variants += [LibraryVariant(of.candidate(place), dtype, 0) for place in places]
     records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
     whole = product.product(Content(ATTENTION, SM80, variants, records, [image, COMBINE], {0: "a kernel"}, facts))

@@ -684,22 +684,26 @@ __device__ __forceinline__ void pack_queries(Element *to, const Element *q, int6
         word_copy(to + row * 136 + c, left > 0 ? q + at / repeats * q_row + at % repeats * q_head + c : q, left);
     }
 }
+/* A sequence has its place in the parts and marks, whether it has as many queries as the longest or not. */
 static __device__ __forceinline__ void compute_tile(const Args &p, unsigned number, unsigned thread, unsigned char *shared) {
     const int part = number % p.splits, row0 = number / p.splits % p.tiles * 16;
     const int of_head = number / p.splits / p.tiles; // of K and V, in the whole batch
-    const int key_heads = p.heads / p.shared, key_head = of_head % key_heads, rows = p.s * p.shared;
-    const int64_t batch = of_head / key_heads, first_row = int64_t(of_head) * rows * p.splits + part;
+    const int key_heads = p.heads / p.shared, key_head = of_head % key_heads;
+    const int64_t batch = of_head / key_heads, first_row = int64_t(of_head) * p.s * p.shared * p.splits + part;
+    const int64_t q0 = 0, k0 = 0, batch_k = batch;
+    const int s = p.s, t = p.t, low = p.low, high = p.high;
+    const int rows = s * p.shared;
     const int last = min(row0 + 16, rows) - 1;
-    const Seen seen = share_of(seen_by(row0 / p.shared, last / p.shared, p.low, p.high, p.t), part, p.splits);
-    const auto *const q = static_cast<const Element *>(p.q) + batch * p.q_batch + key_head * p.shared * p.q_head;
-    const auto *const k = static_cast<const Element *>(p.k) + batch * p.k_batch + key_head * p.k_head;
-    const auto *const v = static_cast<const Element *>(p.v) + batch * p.v_batch + key_head * p.v_head;
+    const Seen seen = share_of(seen_by(row0 / p.shared, last / p.shared, low, high, t), part, p.splits);
+    const auto *const q = static_cast<const Element *>(p.q) + batch * p.q_batch + q0 * p.q_row + key_head * p.shared * p.q_head;
+    const auto *const k = static_cast<const Element *>(p.k) + batch_k * p.k_batch + k0 * p.k_row + key_head * p.k_head;
+    const auto *const v = static_cast<const Element *>(p.v) + batch_k * p.v_batch + k0 * p.v_row + key_head * p.v_head;
     auto *const tiles = reinterpret_cast<Element *>(shared);
-    if (seen.steps > 0) // without keys, Q may be NULL
+    if (seen.steps > 0)
         pack_queries(tiles, q, p.q_row, p.q_head, row0, rows, p.shared, p.d, thread);
-    block(rows, p.t, p.d, p.scale, p.turned, k, p.k_row, v, p.v_row, static_cast<float *>(p.o) + first_row * p.d,
+    block(rows, t, p.d, p.scale, p.turned, k, p.k_row, v, p.v_row, static_cast<float *>(p.o) + first_row * p.d,
           size_t(p.splits) * p.d, p.lse + first_row * 2, size_t(p.splits) * 2, row0, p.shared, seen.first, seen.steps,
-          seen.whole_from, seen.whole_to, p.low, p.high, thread, tiles);
+          seen.whole_from, seen.whole_to, low, high, thread, tiles);
 }
 
 extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {
