@@ -255,6 +255,8 @@ def test_the_best_is_the_fastest_right_baseline_of_each_shape(tmp_path):
     assert square.ratios["best"] != square.ratios["fast"]  # other rounds than those that decided
     assert line.called == {"wrong": "gemv", "slow": "gemv", "fast": "gemm", "best": line.called["best"]}
     assert line.called["best"] != "fast"
+    ahead = compared(peers[0], peers[2], shape=(1, 64, 96))  # by its gemv, which alone is right
+    assert ahead.called["best"] == "wrong"
     assert set(compared(*peers[:1], shape=(24, 24, 24)).ratios) == set()
     assert set(compared(*peers[1:2], shape=(24, 24, 24)).ratios) == {"slow"}  # one alone is no choice
 

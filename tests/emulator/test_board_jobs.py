@@ -70,7 +70,7 @@ def test_a_job_meets_its_board_once(board, tmp_path, monkeypatch):
     staged = publish.stage(products.product("spacemit-k1", ("f32",)), job.out)
     with Journal.open(tmp_path / "journal", {}) as journal:
         whole = JobContext(job, operator, target, (), (), journal, Seed.draw(), tmp_path)
-        for part in (deliver._verify(whole, {}, staged), deliver._compare(whole, staged)):
+        for part in (deliver._verify(whole, {}, staged, []), deliver._compare(whole, staged)):
             list(part)
     assert len(meetings) == 1
 
