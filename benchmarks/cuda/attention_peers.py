@@ -39,7 +39,7 @@ DRAWN, MOST_FLOPS = 24, 1.2e13  # problems of a seed; operations of a drawn one
 LOOSE = {"bf16": 2e-2, "f16": 4e-3}  # largest error of a row that counts as right: a few roundings of the result
 TORCH = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
-Operands = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+Operands = tuple[torch.Tensor, ...]  # Q, K, V; then K and V in pages, their table, and the lengths
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Problem:
     causal: bool = False
     left: int = -1
     dtype: str = "bf16"
+    page: int = 0  # keys of a page; then libraries of ours read pages in an arm more
 
     @property
     def pairs(self) -> int:
@@ -110,6 +111,8 @@ def of_classes() -> Iterator[Problem]:
     for b, t in ((1, 4096), (1, 32768), (1, 131072), (8, 4096), (8, 32768), (64, 4096), (64, 32768)):
         yield Problem("decode", b, 64 if t == 131072 else 32, 8, 1, t, 128, 128)
     yield Problem("decode", 8, 32, 32, 1, 4096, 128, 128)
+    for b, t in ((8, 4096), (8, 32768), (64, 4096)):
+        yield Problem("pages", b, 32, 8, 1, t, 128, 128, page=64)
 
 
 def drawn(seed: int) -> Iterator[Problem]:
@@ -140,26 +143,31 @@ def arms_of(problem: Problem, fa3: Any, ours: dict[str, Any]) -> list[Arm]:
         def call(of: Operands) -> torch.Tensor:
             with sdpa_kernel([backend]):
                 return functional.scaled_dot_product_attention(
-                    *of, is_causal=problem.causal, enable_gqa=problem.h != problem.g
+                    *of[:3], is_causal=problem.causal, enable_gqa=problem.h != problem.g
                 )
 
         return call
 
     def of_fa3(of: Operands) -> torch.Tensor:
         window = (problem.left, 0 if problem.causal else -1) if problem.left >= 0 else (-1, -1)
-        found = fa3(*(one.transpose(1, 2) for one in of), causal=problem.causal, window_size=window)
+        found = fa3(*(one.transpose(1, 2) for one in of[:3]), causal=problem.causal, window_size=window)
         return (found[0] if isinstance(found, tuple) else found).transpose(1, 2)
 
     def of_ours(attention: Any) -> Callable[[Operands], torch.Tensor]:
         window = (problem.left, -1) if problem.left >= 0 else None
-        return lambda of: attention(*of, layout="bhsd", causal=problem.causal, window=window)
+        return lambda of: attention(*of[:3], layout="bhsd", causal=problem.causal, window=window)
+
+    def of_pages(attention: Any) -> Callable[[Operands], torch.Tensor]:
+        return lambda of: attention(of[0], *of[3:5], layout="bhsd", lengths=of[6], pages=of[5])
 
     window, uneven = problem.left >= 0, problem.causal and problem.s != problem.t
     why = "no sliding window" if window else "its causal mask begins at the first key" if uneven else ""
     found = [Arm(name, of_torch(backend), why) for name, backend in TORCH.items()]
     if fa3 is not None:
         found.append(Arm("fa3", of_fa3))
-    return found + [Arm(name, of_ours(library.attention)) for name, library in ours.items()]
+    found += [Arm(name, of_ours(library.attention)) for name, library in ours.items()]
+    pages = ours if problem.page else {}
+    return found + [Arm(f"{name}, pages", of_pages(library.attention)) for name, library in pages.items()]
 
 
 def operands(problem: Problem) -> list[Operands]:
@@ -171,7 +179,21 @@ def operands(problem: Problem) -> list[Operands]:
         return of.transpose(1, 2)
 
     p = problem
-    return [(made(p.h, p.s, p.d), made(p.g, p.t, p.d), made(p.g, p.t, p.v)) for _ in range(count)]
+    sets = [(made(p.h, p.s, p.d), made(p.g, p.t, p.d), made(p.g, p.t, p.v)) for _ in range(count)]
+    return [(*of, *paged(of[1], of[2], p.page)) for of in sets] if p.page else sets
+
+
+def paged(k: torch.Tensor, v: torch.Tensor, page: int) -> Operands:
+    """The same keys and values in pages that lie in no order: (pages, heads, page, d); their table, and the lengths."""
+    b, g, t, _ = k.shape
+    order = torch.randperm(b * t // page, device="cuda")
+
+    def scattered(of: torch.Tensor) -> torch.Tensor:
+        pages = of.transpose(1, 2).reshape(-1, page, g, of.shape[-1])
+        return pages[torch.argsort(order)].transpose(1, 2)
+
+    lengths = torch.full((b,), t, dtype=torch.int32, device="cuda")
+    return scattered(k), scattered(v), order.int().view(b, -1), lengths
 
 
 def error(problem: Problem, of: Operands, got: torch.Tensor) -> float:
