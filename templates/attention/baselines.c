@@ -60,7 +60,7 @@ void call_blocks_f32(const struct tensorop_bound *self, const struct tensorop_ca
         const int64_t k0 = z.starts_q ? z.starts_k[b] : 0;
         const int64_t s = z.starts_q ? z.starts_q[b + 1] - q0 : z.queries;
         const int64_t t = z.starts_q ? z.starts_k[b + 1] - k0 : z.keys;
-        const int64_t own = z.align == TENSOROP_ATTENTION_START ? 0 : t - s;
+        const int64_t own = z.align & TENSOROP_ATTENTION_START ? 0 : t - s;
         for (int64_t h = 0; h < z.heads; h++)
             for (int64_t i = 0; i < s; i += ROWS) {
                 const int64_t rows = s - i < ROWS ? s - i : ROWS;
@@ -68,10 +68,12 @@ void call_blocks_f32(const struct tensorop_bound *self, const struct tensorop_ca
                         high = z.right < 0 ? t : i + rows + own + z.right;
                 low = low < 0 ? 0 : low, high = high > t ? t : high;
                 const int64_t at = batch * z.q_batch + (q0 + i) * z.q_row + h * z.q_head;
-                float *o = (float *)call->buffer[BUFFER_o] + at;
+                float *o = (float *)call->buffer[BUFFER_o] + batch * z.o_batch +
+                           (q0 + i) * z.o_row + h * z.o_head;
                 const int64_t keys = high > low ? high - low : 0;
-                const int64_t of = batch * z.k_batch + (k0 + low) * z.k_row +
-                                   h / (z.heads / z.key_heads) * z.k_head;
+                const int64_t head = h / (z.heads / z.key_heads);
+                const int64_t of = batch * z.k_batch + (k0 + low) * z.k_row + head * z.k_head;
+                const int64_t of_v = batch * z.v_batch + (k0 + low) * z.v_row + head * z.v_head;
                 float less[ROWS];
                 if (keys)
                     product(101, 111, 112, (int)rows, (int)keys, (int)z.dim, (float)z.scale, q + at,
@@ -83,11 +85,11 @@ void call_blocks_f32(const struct tensorop_bound *self, const struct tensorop_ca
                           lse ? lse + (batch * z.heads + h) * z.queries + q0 + i + r : NULL);
                 }
                 if (keys)
-                    product(101, 111, 111, (int)rows, (int)z.dim, (int)keys, 1, scores, (int)keys,
-                            v + of, (int)z.k_row, 0, o, (int)z.q_row);
+                    product(101, 111, 111, (int)rows, (int)z.v_dim, (int)keys, 1, scores, (int)keys,
+                            v + of_v, (int)z.v_row, 0, o, (int)z.o_row);
                 for (int64_t r = 0; r < rows; r++)
-                    for (int64_t p = 0; p < z.dim; p++)
-                        o[r * z.q_row + p] = less[r] == 0 ? 0 : o[r * z.q_row + p] * less[r];
+                    for (int64_t p = 0; p < z.v_dim; p++)
+                        o[r * z.o_row + p] = less[r] == 0 ? 0 : o[r * z.o_row + p] * less[r];
             }
     }
 }

@@ -19,6 +19,7 @@ _KINDS = {  # dtype -> NumPy dtypes, C types of operands and of log-sum-exps, th
 }
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
+_V_DIM = 2  # in `align`: v_dim is set
 _MOST_KEYS, _MOST_DIM = (1 << 31) - 1, 512  # more the library refuses
 Numbers = NDArray[Any]
 
@@ -55,7 +56,8 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         """softmax(scale * q k^T + mask) v; returns it, with `lse` also the log-sum-exps (batch, heads, queries).
 
         q: (batch, queries, heads, d) in layout `bshd`, (batch, heads, queries, d) in layout `bhsd`
-        k, v: the same with keys for queries; their number of heads divides that of q
+        k, v: the same with keys for queries; their number of heads divides that of q. Heads of v, and so of the output,
+        may have another number of numbers, d
         causal: whether a query sees no key behind its own; as window=(-1, 0)
         window: keys that a query sees before and behind its own, both inclusive; -1: all
         align: `end`: the last query's own key is the last one; `start`: the first query's is the first one
@@ -80,17 +82,18 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         if kind is None or k.dtype != q.dtype or v.dtype != q.dtype:
             held = f"this library holds {', '.join(sorted(by_name))}, all alike"
             raise TypeError(f"q is {q.dtype}, k {k.dtype}, v {v.dtype}; {held}")
-        if q.ndim != (axes := 4 if starts is None else 3) or k.ndim != axes or v.shape != k.shape:
+        if q.ndim != (axes := 4 if starts is None else 3) or k.ndim != axes or v.shape[:-1] != k.shape[:-1]:
             raise ValueError(
-                f"q, k and v have {axes} dimensions each, k and v alike; got {q.shape}, {k.shape}, {v.shape}"
+                f"q, k and v have {axes} dimensions each, k and v alike but for d; got {q.shape}, {k.shape}, {v.shape}"
             )
         offsets = None if starts is None else [_offsets(one) for one in starts]
         if offsets is not None and len(offsets[0]) != len(offsets[1]):
             raise ValueError(f"starts are of {len(offsets[0]) - 1} and {len(offsets[1]) - 1} sequences")
-        result = np.empty(q.shape, q.dtype) if out is None else out
+        shape = (*q.shape[:-1], v.shape[-1])
+        result = np.empty(shape, q.dtype) if out is None else out
         if out is not None:
             form = "an aligned array, its last axis contiguous,"
-            require_output("out", out, (q.shape, q.dtype), lambda one: _dense_last(one) is one, form)
+            require_output("out", out, (shape, q.dtype), lambda one: _dense_last(one) is one, form)
             require_apart("out", out, {"q": q, "k": k, "v": v})
         (batch, queries, heads), (of_k, keys, key_heads) = (_sizes(one, layout, offsets) for one in (q, k))
         if of_k != batch or k.shape[-1] != q.shape[-1]:
@@ -102,7 +105,8 @@ def bind(library: Any) -> Callable[..., Numbers | tuple[Numbers, Numbers]]:
         held = [ffi.NULL, ffi.NULL] if offsets is None else [ffi.from_buffer("int32_t[]", one) for one in offsets]
         z = ffi.new(
             "struct tensorop_attention *",
-            [batch, heads, key_heads, queries, keys, q.shape[-1], *steps, scale, left, right, _ALIGN[align], *held],
+            [batch, heads, key_heads, queries, keys, q.shape[-1], *steps, scale, left, right, _ALIGN[align] | _V_DIM,
+             *held, v.shape[-1]],
         )  # fmt: skip
         wanted = flag("lse", lse)
         sums = np.empty((batch if offsets is None else 1, heads, queries), np.float32) if wanted else None

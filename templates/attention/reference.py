@@ -1,6 +1,6 @@
 """attention: its inputs, an independent oracle, its error bound, the grids.
 
-Problem.dims      b batch, h heads of Q, g heads of K and V, s queries, t keys, d numbers of a head
+Problem.dims      b batch, h heads of Q, g heads of K and V, s queries, t keys, d numbers of a head, dv those of V and O
 Problem.options   layout ("bshd" | "bhsd"), align ("end" | "start"), left, right (-1: all), ragged, lse (0 | 1),
                   scale, variant (-1: the library chooses)
 
@@ -93,35 +93,35 @@ class Attention(Contract):
         return values
 
     def work(self, problem: Problem) -> float:
-        """A multiplication and an addition for each number of Q, K and of P, V: 4 d for each pair that sees itself."""
+        """A multiplication and an addition for each number of Q, K and of P, V, for each pair that sees itself."""
         known = self.known(problem)
         window = Window(known["align"] == 1, known["left"], known["right"])
         pairs = sum(_pairs(window, one.q.stop - one.q.start, one.k.stop - one.k.start) for one in self._even(problem))
-        return 4.0 * problem.sizes["d"] * problem.sizes["h"] * pairs
+        return 2.0 * (problem.sizes["d"] + problem.sizes["dv"]) * problem.sizes["h"] * pairs
 
     def tile(self, point: Mapping[str, Value], lanes: int, reads: Mapping[str, str]) -> dict[str, int]:
         return {"rows": int(point["mr_vectors"]) * lanes, "nr": int(point["nr"])}
 
     def features(self, problem: Problem) -> dict[str, int]:
-        """rows: of Q, which share K and V."""
-        b, h, g, s, t, d = problem.sizes.values()
+        """rows: of Q, which share K and V; d: the mean of K's and V's."""
+        b, h, g, s, t, d, dv = problem.sizes.values()
         known = self.known(problem)
         masked = int(known["left"] >= 0 or known["right"] >= 0)
-        return {"heads": b * g, "rows": s * h // g, "keys": t, "d": d, "masked": masked}
+        return {"heads": b * g, "rows": s * h // g, "keys": t, "d": (d + dv) // 2, "masked": masked}
 
     def expected(self, problem: Problem, given: Call) -> Mapping[str, tuple[Array, Array]]:
         """By the module's docstring."""
         known, number = self.known(problem), self.operands["o"].number(problem.dtype)
         real = self.operands["lse"].number(problem.dtype)  # computed with
         q, k, v, starts_q, starts_k = (buffer.data for buffer in given.buffers[:5])
-        h, g, s, t, d = (problem.sizes[name] for name in "hgstd")
+        _, h, g, s, t, d, dv = problem.sizes.values()
         scale = given.scalars[0]
         window = Window(known["align"] == 1, known["left"], known["right"])
         q, k, v = (
             _by_heads(number.decoded(one).astype(np.float64), known, n, heads, d)
-            for one, n, heads in ((q, s, h), (k, t, g), (v, t, g))
+            for one, n, heads, d in ((q, s, h, d), (k, t, g, d), (v, t, g, dv))
         )
-        o, bound = np.zeros(q.shape), np.zeros(q.shape)
+        o, bound = (np.zeros((*q.shape[:3], dv)) for _ in range(2))
         lse, of_lse = np.full(q.shape[:3], -np.inf), np.zeros(q.shape[:3])
         for one in _sequences(known, s, t, starts_q, starts_k):
             seen = window.seen(one.q.stop - one.q.start, one.k.stop - one.k.start)
@@ -167,6 +167,8 @@ class Attention(Contract):
             }
             options: dict[str, Value] = {"layout": ("bshd", "bhsd")[number % 2], **masks[number // 2 % len(masks)]}
             options |= {"lse": int(rng.integers(2)), "ragged": int(number % 5 == 4)}
+            if number % 6 == 5:  # heads of V are others
+                sizes["dv"] = int(rng.choice([1, 24, 40, tile.get("values", 96)]))
             if number % 4 == 0:
                 options["scale"] = float(rng.uniform(0.05, 1.0))
             kind = self.DISTRIBUTIONS[2 if number % 8 == 3 else number // 3 % 2]
@@ -241,7 +243,7 @@ def _head(
     """
     (s, d), t, u, tiny = q.shape, len(k), real.unit, real.tiny
     if not s or not t:
-        return np.zeros((s, d)), np.zeros((s, d)), np.full(s, -np.inf), np.zeros(s)
+        return np.zeros((s, v.shape[1])), np.zeros((s, v.shape[1])), np.full(s, -np.inf), np.zeros(s)
     scores = np.where(seen, scale * (q @ k.T), -np.inf)
     most = scores.max(axis=1)
     none = most == -np.inf

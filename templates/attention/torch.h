@@ -54,7 +54,7 @@ static uint8_t *torch_mask(const struct tensorop_attention *z) {
     static struct tensorop_attention of;
     static uint8_t *seen;
     const int64_t s = z->queries, t = z->keys,
-                  first = z->align == TENSOROP_ATTENTION_START ? 0 : t - s;
+                  first = z->align & TENSOROP_ATTENTION_START ? 0 : t - s;
     if (seen && of.queries == s && of.keys == t && of.left == z->left && of.right == z->right &&
         of.align == z->align)
         return seen;
@@ -81,10 +81,12 @@ static void call_torch(const struct tensorop_bound *self, const struct tensorop_
                  */
     const int64_t of_q[4] = {z.batch, z.heads, z.queries, z.dim};
     const int64_t of_k[4] = {z.batch, z.key_heads, z.keys, z.dim};
+    const int64_t of_v[4] = {z.batch, z.key_heads, z.keys, z.v_dim};
     const int64_t q_steps[4] = {z.q_batch, z.q_head, z.q_row, 1},
-                  k_steps[4] = {z.k_batch, z.k_head, z.k_row, 1};
+                  k_steps[4] = {z.k_batch, z.k_head, z.k_row, 1},
+                  v_steps[4] = {z.v_batch, z.v_head, z.v_row, 1};
     const int64_t of_mask[2] = {z.queries, z.keys}, mask_steps[2] = {z.keys, 1};
-    const int start = z.align == TENSOROP_ATTENTION_START;
+    const int start = z.align & TENSOROP_ATTENTION_START;
     const int causal = z.left < 0 && z.right == 0 && (start || z.queries == z.keys);
     const int all = z.left < 0 && (z.right < 0 || (!start && z.queries == 1));
     const int32_t of = dtype();
@@ -93,7 +95,7 @@ static void call_torch(const struct tensorop_bound *self, const struct tensorop_
     uint64_t stack[8] = {0}; /* dropout_p, the fifth, is 0.0 */
     stack[0] = (uint64_t)(uintptr_t)torch_around(call->buffer[BUFFER_q], of, 4, of_q, q_steps);
     stack[1] = (uint64_t)(uintptr_t)torch_around(call->buffer[BUFFER_k], of, 4, of_k, k_steps);
-    stack[2] = (uint64_t)(uintptr_t)torch_around(call->buffer[BUFFER_v], of, 4, of_k, k_steps);
+    stack[2] = (uint64_t)(uintptr_t)torch_around(call->buffer[BUFFER_v], of, 4, of_v, v_steps);
     if (!causal && !all)
         stack[3] = torch_some((uint64_t)(uintptr_t)torch_around(torch_mask(&z), torch.dtype_bool(),
                                                                 2, of_mask, mask_steps));
@@ -110,9 +112,9 @@ static void call_torch(const struct tensorop_bound *self, const struct tensorop_
             for (int64_t i = 0; i < z.queries; i++)
                 for (int64_t h = 0; h < z.heads; h++)
                     memcpy((char *)call->buffer[BUFFER_o] +
-                               (b * z.q_batch + i * z.q_row + h * z.q_head) * size,
+                               (b * z.o_batch + i * z.o_row + h * z.o_head) * size,
                            (const char *)from + (b * steps[0] + h * steps[1] + i * steps[2]) * size,
-                           (size_t)(z.dim * size));
+                           (size_t)(z.v_dim * size));
     torch.delete_tensor_object(result);
 }
 

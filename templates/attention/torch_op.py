@@ -151,15 +151,25 @@ def _output(query: Tensor, key: Tensor, value: Tensor, library: str, of: _Lying)
     if cache and product.device == "cpu":
         what = "lengths, pages, or starts of one operand alone; on processors there are starts of both"
         raise NotImplementedError(f"this attention does not support {what}")
-    if query.shape[-1] > product.most:
-        what = f"a head of {query.shape[-1]} numbers; on {_WHERE[product.device]} it has at most {product.most}"
-        raise NotImplementedError(f"this attention does not support {what}")
+    for one in (query, value):
+        if one.shape[-1] > product.most:
+            what = f"a head of {one.shape[-1]} numbers; on {_WHERE[product.device]} it has at most {product.most}"
+            raise NotImplementedError(f"this attention does not support {what}")
     batches = query.dim() == 4 and key.dim() == 4 and of.pages is None
     if (batches and key.shape[0] != query.shape[0]) or key.shape[-1] != query.shape[-1]:
         raise ValueError(f"query and key differ in batch or d: {(*query.shape,)}, {(*key.shape,)}")
+    if value.shape[-1] != query.shape[-1]:
+        return _between(query, value.shape[-1])
     if query.stride(-1) == 1:
         return torch.empty_like(query)
     return torch.empty_like(query, memory_format=torch.contiguous_format)
+
+
+def _between(query: Tensor, dim: int) -> Tensor:
+    """A dense tensor of the shape of `query` with heads of `dim` numbers, its axes in memory in the same order."""
+    order = sorted(range(query.dim() - 1), key=query.stride, reverse=True)
+    made = query.new_empty([query.shape[axis] for axis in order] + [dim])
+    return made.permute(*map(order.index, range(query.dim() - 1)), query.dim() - 1)
 
 
 def _require_axes(query: Tensor, key: Tensor, value: Tensor, of: _Lying) -> None:
@@ -168,11 +178,13 @@ def _require_axes(query: Tensor, key: Tensor, value: Tensor, of: _Lying) -> None
     of_query = dense if of.starts_q is None else ragged
     of_key = "(pages, heads, page, d)" if of.pages is not None else dense if of.starts_k is None else ragged
     axes = [one.count(",") + 1 for one in (of_query, of_key)]
-    if [query.dim(), key.dim()] != axes or key.shape != value.shape:
+    if [query.dim(), key.dim()] != axes or key.shape[:-1] != value.shape[:-1]:
         named = f"query is {of_query}, key and value are {of_key}"
         if of_key == of_query:
             named = f"query, key and value are {of_query}"
-        raise ValueError(f"{named}, key and value alike; got {(*query.shape,)}, {(*key.shape,)}, {(*value.shape,)}")
+        raise ValueError(
+            f"{named}, key and value alike but for d; got {(*query.shape,)}, {(*key.shape,)}, {(*value.shape,)}"
+        )
 
 
 def _array(tensor: Tensor | None) -> Any:
@@ -218,7 +230,8 @@ class ScaledDotProductAttention:
         """softmax(scale * query key^T + mask) value by torch.ops.tensorop.attention, in inference.
 
         query: (batch, heads, rows, d) on the library's device, with any distances of batches, heads and rows
-        key, value: the same with keys for rows; with `enable_gqa`, their number of heads divides that of `query`
+        key, value: the same with keys for rows; with `enable_gqa`, their number of heads divides that of `query`. d of
+        value, and so of the result, may be another
         attn_mask: None, or torch.nn.attention.bias.causal_lower_right(rows, keys) or causal_upper_left
         is_causal: whether a query sees no key behind its own
         scale: None for 1 / sqrt(d)

@@ -95,7 +95,7 @@ def program(of: Content, root: Path) -> bytes:
 
 def verified(call: DeviceInterface) -> str:
     """The calls on which each variant is verified, in every layout and form."""
-    return " ".join("x".join(map(str, sizes)) for sizes in call.verify)
+    return " ".join("x".join(map(str, call.numbers(sizes).values())) for sizes in call.verify)
 
 
 def steps(of: Content, request: KitRequest) -> Iterator[str]:
@@ -132,16 +132,16 @@ def _random(operator: Operator, count: int, before: int) -> Iterator[tuple[int, 
     Sizes that the operator has `drawn` are from there.
     """
     rng, call, shapes = np.random.default_rng((20261123, before)), operator.on_device, operator.shapes
-    sizes = [name for name in call.call if name not in call.counts]
+    sizes = [name for name in call.call if name not in (*call.counts, *call.usual)]
     for number in range(count):
         while True:
             found = [int(2**power) for power in rng.uniform((0, *(4 for _ in sizes[1:])), 14)]
             if number % 3:
                 found = [-(-size // 8) * 8 for size in found]
-            found = list(shapes.drawn_from(found, rng)) if shapes.drawn else found
-            if prod(found) <= LARGEST and not shapes.wrong(found):
+            shape = shapes.drawn_from(found, rng)
+            if prod(shape[: len(sizes)]) <= LARGEST and not shapes.wrong(shape):
                 break
-        yield tuple(found)
+        yield shape
 
 
 def corrections(of: Content, rows: Sequence[TimedProblem], where: str) -> Corrections:

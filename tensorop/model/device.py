@@ -45,6 +45,8 @@ class DeviceInterface:
     verify: tuple[tuple[int, ...], ...] = ()  # calls on which kits verify each variant, by their sizes
     probes: tuple[tuple[int, ...], ...] = ()  # calls that jobs and kits add to an operator's shapes
     faults: tuple[str, ...] = ()  # of the kit's plain kernel, beside those of every kit
+    # defaults of attributes, the last of those names of `call`: the operator's `attributes`
+    usual: Mapping[str, int | str] = field(default_factory=dict)
     serves: str = "1"  # whether a kernel serves a call: an expression over the call and the names in `launch`
 
     @property
@@ -81,8 +83,12 @@ class DeviceInterface:
         return tuple(evaluate(self.swap.get(name, name), self.named(key)) for name in self.layouts)
 
     def numbers(self, sizes: Sequence[int]) -> dict[str, int]:
-        """A call by its sizes; counts that are not given are 1."""
-        return dict(zip(self.call, (*sizes, *(1 for _ in self.call[len(sizes) :])), strict=True))
+        """A call by its sizes; attributes that are not given have their defaults, counts are 1."""
+        found = dict(zip(self.call, sizes, strict=False))
+        for name in self.call[len(sizes) :]:
+            usual = self.usual.get(name, 1)
+            found[name] = found[usual] if isinstance(usual, str) else usual
+        return found
 
     def sides(self, operand: DeviceOperand, numbers: Mapping[str, int]) -> tuple[int, int]:
         """Rows and columns of an operand in memory. numbers: a call with its layout"""
@@ -107,8 +113,9 @@ class DeviceInterface:
                 parse(text, dict.fromkeys(known, int))
             except SpecError as error:
                 yield key, f"expected an expression over {', '.join(known) or 'no name'}: {error.message}"
+        least = len(dims) - len(self.usual)
         for key, calls in (("verify", self.verify), ("probes", self.probes)):
-            if wrong := [one for one in calls if not len(dims) <= len(one) <= len(self.call) or min(one) < 1]:
+            if wrong := [one for one in calls if not least <= len(one) <= len(self.call) or min(one) < 1]:
                 yield key, f"expected lists of sizes above 0 of {', '.join(self.call)}; got {list(wrong[0])}"
         for name in (*self.distance, *self.counts):
             if name not in self.call:

@@ -125,7 +125,7 @@ class OperatorSpec(File):
         if self.device is None:
             for key in ("micro", "micro_layout", "defaults", "blocking"):
                 rule(key in self.model_fields_set, f"key '{key}': expected a value, since there is no key 'device'")
-        for key, fault in self.device.faults_of(self.shapes.names, (*self.flags,)) if self.device else ():
+        for key, fault in self.on_device.faults_of(self.shapes.names, (*self.flags,)) if self.on_device else ():
             rule(False, f"key 'device.{key}': {fault}")
         return self
 
@@ -133,6 +133,10 @@ class OperatorSpec(File):
     def shapes(self) -> Shapes:
         drawn = {name: tuple(values) for name, values in self.drawn.items()}
         return Shapes(self.dims, self.attributes, self.shape, drawn, self.rules)
+
+    @property
+    def on_device(self) -> DeviceInterface | None:
+        return replace(self.device, usual=self.attributes) if self.device else None
 
     def _check_names(self) -> None:
         """Checks that each name has one meaning wherever it is used."""
@@ -307,6 +311,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
         "clock_probes": _read(path, "clock_probes", shapes, spec.clock_probes),
         "direct": replace(direct, unasked=direct.unasked or direct.always) if direct else None,
         "reference": reference,
+        "device": spec.on_device,
         "added": {**_shared(path, spec, used), **_added(name, plugins)},
         "uses": used,
         "kernels_of": base,

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from itertools import product as every
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tensorop.specs import operators, platforms
 from tensorop.verify.controls import ControlRun, controls
 from tests.support.commands import ROOT, tensorop
 
-SHAPES = "b1h4g2s40t72d24,b1h4g1s1t300d64,b2h2g2s130t130d32"
+SHAPES = "b1h4g2s40t72d24v40,b1h4g1s1t300d64,b2h2g2s130t130d32"
 PAGE = ROOT / "docs" / "how-to" / "use-attention.md"
 
 
@@ -167,6 +168,29 @@ def test_an_output_lies_between_its_operands(made: Path) -> None:
                 attention(q, k, v, out=operand)
 
 
+@pytest.mark.parametrize(("d", "dv"), [(24, 40), (192, 128), (17, 1)])
+def test_heads_of_v_have_a_length_of_their_own(made: Path, d: int, dv: int) -> None:
+    """Few rows, many rows, keys divided among threads, and a ragged batch."""
+    library, rng = api.load(made), np.random.default_rng(dv)
+    library.threads = 2
+    for b, h, g, s, t in ((2, 4, 2, 70, 90), (1, 4, 4, 3, 40), (1, 8, 2, 1, 3000)):
+        q, k, v = (rng.standard_normal(n, np.float32) for n in ((b, s, h, d), (b, t, g, d), (b, t, g, dv)))
+        want, sums = plain(q, k, v, d**-0.5, -1, 0, False)
+        for turned in (lambda one: one, lambda one: one.swapaxes(1, 2)):
+            layout = "bshd" if turned(q).shape == q.shape else "bhsd"
+            o, lse = library.attention(*map(turned, (q, k, v)), causal=True, layout=layout, lse=True)
+            np.testing.assert_allclose(turned(o), want, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(lse, sums, rtol=1e-5, atol=1e-5)
+    starts = [0, 20, 70], [0, 50, 90]
+    q, k, v = (rng.standard_normal(n, np.float32) for n in ((70, 4, d), (90, 2, d), (90, 2, dv)))
+    o = library.attention(q, k, v, starts=starts)
+    for (q0, q1), (k0, k1) in zip(*map(pairwise, starts), strict=True):
+        want = plain(q[None, q0:q1], k[None, k0:k1], v[None, k0:k1], d**-0.5, -1, -1, False)[0][0]
+        np.testing.assert_allclose(o[q0:q1], want, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=re.escape("k and v alike but for d; got")):
+        library.attention(q, k, v[:-1], starts=starts)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_give_the_same(made: Path, threads: int) -> None:
     library, rng = api.load(made), np.random.default_rng(2)
@@ -256,7 +280,10 @@ def test_python_refuses_what_cannot_be(made: Path) -> None:
             "key_heads must be 1 or more and divide",
         ),
         ((q, k[..., :4], k[..., :4]), "q and k differ in batch or d"),
-        ((np.zeros((1, 4, 6, 600), np.float32),) + (np.zeros((1, 5, 3, 600), np.float32),) * 2, "dim 1 to 512"),
+        (
+            (np.zeros((1, 4, 6, 600), np.float32),) + (np.zeros((1, 5, 3, 600), np.float32),) * 2,
+            "dim and v_dim 1 to 512",
+        ),
     ):
         with pytest.raises(ValueError, match=sentence):
             attention(*given)
@@ -279,7 +306,10 @@ FAULTS = {  # fields of the description -> status
     ".q_row = -1": 3,
     ".o_row = 1": 3,
     ".o_head = 0": 3,
-    ".align = 2": 4,
+    ".align = 4": 4,
+    ".align = 3, .v_dim = 0": 1,
+    ".align = 3, .v_dim = 513": 1,
+    ".v_dim = -1, .queries = 0": 0,  # as a caller leaves it that knows a shorter record
     ".left = -2": 5,
     ".starts_q = good": 6,
     ".starts_q = bad, .starts_k = good": 6,

@@ -50,6 +50,8 @@ POINTS = [
     {**SMALL, "head": 32, "tile_n": 64, "stages": 3},
     {**SMALL, "head": 256, "queries": "shared", "lists": 0},
     {**SMALL, "head": 256, "tile_n": 16, "queries": "shared", "rows": "elements"},
+    {**SMALL, "head": 192},  # heads of V of 128
+    {**SMALL, "head": 192, "tile_n": 16, "queries": "shared", "rows": "elements"},
 ]
 PACKED: dict[str, int | str] = {
     "head": 64, "tile_n": 16, "warps": 1, "stages": 2, "queries": "registers", "least": 4,
@@ -60,6 +62,7 @@ PACKED_POINTS = [
     {**PACKED, "tile_n": 32, "warps": 2, "stages": 3, "queries": "shared", "lists": 0},
     {**PACKED, "head": 256, "queries": "shared"},
     {**PACKED, "warps": 4, "stages": 4},
+    {**PACKED, "head": 192},
 ]
 
 
@@ -90,8 +93,10 @@ def verdict(
             (1, 1, "bf16"),
             (4, 0, "f16"),
             (5, 1, "bf16"),
+            (6, 1, "bf16"),
+            (7, 0, "f16"),
         ],
-        lambda case: case[0] < 2,
+        lambda case: case[0] in (0, 1, 6),
     ),
 )
 def test_a_kernel_is_right(point: int, masked: int, dtype: str) -> None:
@@ -102,7 +107,10 @@ def test_a_kernel_is_right(point: int, masked: int, dtype: str) -> None:
 @pytest.mark.covers("template attention/decode")
 @pytest.mark.parametrize(
     ("point", "masked", "dtype"),
-    some([(0, 1, "bf16"), (1, 0, "f16"), (2, 1, "f16"), (3, 0, "bf16"), (1, 1, "bf16")], lambda case: case[0] < 2),
+    some(
+        [(0, 1, "bf16"), (1, 0, "f16"), (2, 1, "f16"), (3, 0, "bf16"), (1, 1, "bf16"), (4, 1, "f16")],
+        lambda case: case[0] < 2,
+    ),
 )
 def test_a_kernel_of_packed_rows_is_right(point: int, masked: int, dtype: str) -> None:
     """With the combination of one to three parts of the keys."""
@@ -281,18 +289,18 @@ extern "C" __global__ void tensorop_kernel(Args p) {
             most = score > most ? score : most, total *= by;
             const double w = exp2(score - most);
             total += w;
-            for (int c = 0; c < p.d; ++c)
+            for (int c = 0; c < p.dv; ++c)
                 sums[c] = sums[c] * by + w * read(v, page * p.v_batch + key * p.v_row + c, F16);
         }
         if (p.splits) {
             const int64_t place = (at * all + row) * parts + part;
-            for (int c = 0; c < p.d; ++c)
-                ((float *)p.o)[place * p.d + c] = sums[c];
+            for (int c = 0; c < p.dv; ++c)
+                ((float *)p.o)[place * p.dv + c] = sums[c];
             p.lse[2 * place] = most, p.lse[2 * place + 1] = total;
             continue;
         }
         uint16_t *const o = (uint16_t *)p.o + batch * p.o_batch + q0 * p.o_row + head * p.o_head;
-        for (int c = 0; c < p.d; ++c)
+        for (int c = 0; c < p.dv; ++c)
             write(o, i * p.o_row + c, total > 0 ? sums[c] / total : 0, F16);
         if (p.lse)
             p.lse[batch * p.lse_batch + head * p.lse_head + q0 + i] =
@@ -339,7 +347,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     pretended(tmp_path)
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
-    monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16 1x2x1x3x1x8")
+    monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16x24 1x2x1x3x1x8x8")
     of = opened.open_product(root)
     export.export(device.read(of), tmp_path / "kit", KitRequest(kinds=("control", "verify")))
     there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
@@ -353,7 +361,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     assert refused.pop("oracle") is refused.pop("plain") is None
     assert len(refused) == 5 + len(ATTENTION.on_device.faults)
     assert all(refused.values())
-    sizes = {"b": 1, "h": 4, "g": 4, "s": 1024, "t": 1024, "d": 80}
+    sizes = {"b": 1, "h": 4, "g": 4, "s": 1024, "t": 1024, "d": 80, "dv": 80}
     explained = here.explain(of, ATTENTION.reference.problem("f16", sizes, {"right": 0}))
     assert explained.features == {**sizes, "masked": 1}
     assert "head=128" in next(one.template for one in explained.variants if one.number == explained.variant)

@@ -81,6 +81,17 @@ def test_the_output_lies_as_the_query(ours: Any) -> None:
     assert ours(q, k, v).transpose(1, 2).is_contiguous()
 
 
+@pytest.mark.parametrize("lying", [lambda x: x, by_rows, with_gaps])
+def test_heads_of_value_have_a_length_of_their_own(ours: Any, lying: Any) -> None:
+    (q, k, _), (_, _, v) = (map(lying, drawn(2, 4, 2, 33, 50, d)) for d in (24, 40))
+    got = ours(q, k, v, enable_gqa=True)
+    close(got, theirs(q, k, v, enable_gqa=True))
+    assert got.transpose(1, 2).is_contiguous() == (q.stride(1) < q.stride(2))
+    with FakeTensorMode() as mode:
+        fake = ours(*map(mode.from_tensor, (q, k, v)), enable_gqa=True)
+    assert (fake.shape, fake.stride()) == (got.shape, got.stride())
+
+
 @pytest.mark.parametrize(("s", "t"), [(20, 50), (50, 50), (50, 20), (1, 50)])
 def test_causal_masks_are_aligned_as_asked(ours: Any, s: int, t: int) -> None:
     q, k, v = drawn(1, 2, 2, s, t, 16)
@@ -268,7 +279,8 @@ def test_wrong_arguments_are_named(ours: Any) -> None:
     for error, given, more, sentence in (
         (ValueError, (q, k, v), {}, "query has 4 heads and key 2: with enable_gqa=True"),
         (ValueError, (q[:, :3], k, v), {"enable_gqa": True}, "query has 3 heads and key 2"),
-        (ValueError, (q, k[..., :4], v), {"enable_gqa": True}, "key and value alike"),
+        (ValueError, (q, k[..., :4], v), {"enable_gqa": True}, "query and key differ in batch or d"),
+        (ValueError, (q, k, v[:, :, :4]), {"enable_gqa": True}, "key and value alike but for d"),
         (ValueError, (q[0], k[0], v[0]), {}, "query, key and value are (batch, heads, rows, d)"),
         (ValueError, (q[0, 0], k[0, 0], v[0, 0]), {}, "query, key and value are (batch, heads, rows, d)"),
         (ValueError, (k, k, v), {"is_causal": True, "attn_mask": causal_lower_right(6, 6)}, "exclude each other"),

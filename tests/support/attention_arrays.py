@@ -56,10 +56,10 @@ def test_calls_are_right() -> None:
     for number in range(24):
         rng = np.random.default_rng(number)
         b, g, s, t, d = (int(rng.integers(1, most)) for most in (3, 3, 9, 12, 20))
-        h = g * int(rng.integers(1, 4))
-        q, k, v = (
+        h, dv = g * int(rng.integers(1, 4)), d if number % 2 else int(rng.integers(1, 20))
+        q, k, v, out = (
             rng.standard_normal(shape).astype(np.float16).astype(np.float64)
-            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, d))
+            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, dv), (b, s, h, dv))
         )
         left, right = ((-1, -1), (-1, 0), (2, 1), (0, -1))[number % 4]
         align, by_head = ("end", "start")[number // 4 % 2], bool(number // 8 % 2)
@@ -67,7 +67,7 @@ def test_calls_are_right() -> None:
         own = 0 if align == "start" else t - s
         o, lse = expected(q, k, v, 1 / np.sqrt(d) if scale is None else scale,
                           own - left if left >= 0 else -far, own + right if right >= 0 else far)  # fmt: skip
-        given = [array(x.swapaxes(1, 2) if by_head else x, (0, 8, 3)[number % 3], number % 2) for x in (q, k, v, q)]
+        given = [array(x.swapaxes(1, 2) if by_head else x, (0, 8, 3)[number % 3], number % 2) for x in (q, k, v, out)]
         sums = Floats(np.full((b, h, s), 7, np.float32), code=2)
         layout = "bhsd" if by_head else "bshd"
         more = {"causal": True} if (left, right) == (-1, 0) else {"window": (left, right)}
@@ -225,7 +225,9 @@ def test_a_record_whose_lists_cannot_be_is_refused() -> None:
         (0, {}), (1, {"page": 8}), (1, {"page": 48}), (1, {"page": 512}), (1, {"pages_row": 3}),
         (0, {"pages_row": 3, "batch": 1}), (1, {"lengths": 0}), (1, {"starts_k": 4096}), (1, {"most_keys": -1}),
         (1, {"most_queries": -1}), (2, {"lengths": 4098}), (2, {"pages": 4097}), (2, {"starts_q": 4097}),
-        (2, {"lengths": 0, "pages": 0, "starts_k": 4097}), (4, {"keys": 1 << 30, "pages_row": 1 << 26}),
+        (2, {"lengths": 0, "pages": 0, "starts_k": 4097}), (0, {"v_dim": -1}),
+        (1, {"v_dim": 0, "align": 2}), (0, {"v_dim": 8, "align": 3}), (4, {"v_dim": 257, "align": 2}),
+        (1, {"align": 4}), (4, {"keys": 1 << 30, "pages_row": 1 << 26}),
     ):  # fmt: skip
         problem = of.ffi.new("struct tensorop_attention_problem *", usual | more)
         assert of.lib.tensorop_attention_workspace(handle[0], problem, 4096, 4096, 4096, 4096, found) == status, more
@@ -234,19 +236,24 @@ def test_a_record_whose_lists_cannot_be_is_refused() -> None:
 
 def test_few_queries_share_the_keys_among_blocks() -> None:
     """Each call twice in a workspace that begins as NaN, then in one that is too small, where another kernel serves."""
-    for number, (b, h, g, s, t, d) in enumerate(
-        [(1, 4, 1, 1, 4096, 32), (2, 6, 2, 3, 3000, 20), (1, 8, 8, 1, 2100, 24), (2, 4, 2, 2, 2500, 100)]
+    for number, (b, h, g, s, t, d, dv) in enumerate(
+        [
+            (1, 4, 1, 1, 4096, 32, 32),
+            (2, 6, 2, 3, 3000, 20, 36),
+            (1, 8, 8, 1, 2100, 24, 24),
+            (2, 4, 2, 2, 2500, 100, 51),
+        ]
     ):
         rng = np.random.default_rng(number)
-        q, k, v = (
+        q, k, v, out = (
             rng.standard_normal(shape).astype(np.float16).astype(np.float64)
-            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, d))
+            for shape in ((b, s, h, d), (b, t, g, d), (b, t, g, dv), (b, s, h, dv))
         )
         left, right, align = [(-1, -1, "end"), (1500, 0, "end"), (-1, 0, "end"), (0, 0, "start")][number]
         own = 0 if align == "start" else t - s
         o, lse = expected(q, k, v, 0.2, own - left if left >= 0 else -t, own + right if right >= 0 else t)
         by_head = number % 2 == 1
-        given = [array(x.swapaxes(1, 2) if by_head else x, -d % 8) for x in (q, k, v, q)]
+        given = [array(x.swapaxes(1, 2) if by_head else x, -x.shape[-1] % 8) for x in (q, k, v, out)]
         more = {"window": (left, right), "align": align, "scale": 0.2, "layout": "bhsd" if by_head else "bshd"}
         for room in (1 << 20, 1 << 20, 1 << 8):
             sums = Floats(np.full((b, h, s), 7, np.float32), code=2)
@@ -266,6 +273,10 @@ def test_a_head_that_no_kernel_serves_is_refused() -> None:
     with pytest.raises(ValueError, match="q has 264 numbers a head, this library serves up to 256") as caught:
         attention(*one[:3], out=one[3], stream=64)
     assert caught.value.status == 4
+    short = array(np.ones((1, 4, 1, 8)))
+    with pytest.raises(ValueError, match="v has 264 numbers a head, this library serves up to 256") as caught:
+        attention(short, short, one[2], out=one[3], stream=64)
+    assert caught.value.status == 4
 
 
 def test_what_is_wrong_is_said_with_status_and_next_step() -> None:
@@ -275,7 +286,7 @@ def test_what_is_wrong_is_said_with_status_and_next_step() -> None:
     q, k = ones(1, 4, 6, 16), ones(1, 5, 2, 16)
     for given, more, status, said in (
         ((ones(4, 6, 16), k, k), {}, 1, "q has 3 dimensions, expected 4 in order bshd"),
-        ((q, k, ones(1, 6, 2, 16)), {}, 1, "they must agree"),
+        ((q, k, ones(1, 6, 2, 16)), {}, 1, "they must agree but for numbers of a head"),
         ((q, ones(1, 5, 4, 16), ones(1, 5, 4, 16)), {}, 1, "q has 6 heads and k has 4: those of k must divide"),
         ((q, ones(1, 5, 2, 8), ones(1, 5, 2, 8)), {}, 1, "batch and numbers of a head must agree"),
         ((ByDlpack(memory(768).reshape(1, 4, 6, 32)[..., ::2]), k, k), {}, 1, "whose last axis is contiguous"),

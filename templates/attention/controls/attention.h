@@ -37,7 +37,7 @@ static inline OPERAND stored(float x) { return (OPERAND)x; }
 #endif
 
 struct attention {
-    int64_t b, h, g, s, t, d, left, right;
+    int64_t b, h, g, s, t, d, dv, left, right;
     int bhsd, start, ragged;
     float scale;
     int kept, lost, halved, strays, swapped, whole; /* faults: sums and O keep their scale where the
@@ -53,7 +53,7 @@ static inline struct attention attention_of(const struct tensorop_call *call) {
     const int64_t *flag = call->flag;
     void *const *at = call->buffer;
     struct attention z = {.scale = (float)call->scalar[SCALAR_scale], .q = at[BUFFER_q]};
-    memcpy(&z, call->dim, 6 * sizeof *call->dim); /* b to d */
+    memcpy(&z, call->dim, 7 * sizeof *call->dim); /* b to dv */
     z.left = flag[FLAG_left], z.right = flag[FLAG_right];
     z.bhsd = flag[FLAG_layout] == LAYOUT_bhsd, z.start = flag[FLAG_align] == ALIGN_start;
     z.ragged = (int)flag[FLAG_ragged];
@@ -102,10 +102,10 @@ static inline float rounded(const struct attention *z, double x) {
 #endif
 }
 
-/* One row of Q: `own` is the key that it is aligned to. k and v: rows `row` apart. */
+/* One row of Q: `own` is the key that it is aligned to. k and v: rows `row` and `v_row` apart. */
 static inline void attention_row(const struct attention *z, int64_t own, int64_t t,
                                  const OPERAND *q, const OPERAND *k, const OPERAND *v, int64_t row,
-                                 OPERAND *o, float *lse) {
+                                 int64_t v_row, OPERAND *o, float *lse) {
     double most = -1e300, sum = 0, out[512] = {0}, scores[BLOCK];
     for (int64_t from = 0; from < t; from += BLOCK) {
         const int64_t keys = t - from < BLOCK ? t - from : BLOCK;
@@ -124,18 +124,18 @@ static inline void attention_row(const struct attention *z, int64_t own, int64_t
         }
         const double less = z->kept ? 1 : power(most - now);
         sum = rounded(z, sum * less);
-        for (int64_t p = 0; p < z->d; p++)
+        for (int64_t p = 0; p < z->dv; p++)
             out[p] = rounded(z, out[p] * less);
         for (int64_t j = 0; j < keys; j++) {
             const double weight = power(scores[j] - now);
             sum = rounded(z, sum + weight);
-            for (int64_t p = 0; p < z->d; p++)
+            for (int64_t p = 0; p < z->dv; p++)
                 if (weight != 0)
-                    out[p] = rounded(z, out[p] + weight * value_of(v[(from + j) * row + p]));
+                    out[p] = rounded(z, out[p] + weight * value_of(v[(from + j) * v_row + p]));
         }
         most = now;
     }
-    for (int64_t p = 0; p < z->d; p++)
+    for (int64_t p = 0; p < z->dv; p++)
         o[p] = stored(sum == 0 && !z->strays ? 0 : (float)(out[p] / sum));
     if (lse)
         *lse = sum == 0 ? -1.0f / 0.0f : (float)(most + logarithm(sum));
@@ -143,7 +143,9 @@ static inline void attention_row(const struct attention *z, int64_t own, int64_t
 
 static inline void attention_all(const struct attention *z) {
     const int64_t d = z->d, q_row = z->bhsd ? d : z->h * d, q_head = z->bhsd ? z->s * d : d;
-    const int64_t k_row = z->bhsd ? d : z->g * d, k_head = z->bhsd ? z->t * d : d;
+    const int64_t k_row = z->bhsd ? d : z->g * d, k_head = z->bhsd ? z->t * d : d, dv = z->dv;
+    const int64_t v_row = z->bhsd ? dv : z->g * dv, v_head = z->bhsd ? z->t * dv : dv;
+    const int64_t o_row = z->bhsd ? dv : z->h * dv, o_head = z->bhsd ? z->s * dv : dv;
     const int ragged = z->ragged && !z->whole;
     for (int64_t b = 0; b < (z->ragged && z->whole ? 1 : z->b); b++) {
         const int64_t batch = z->ragged ? 0 : b, q0 = ragged ? z->starts_q[b] : 0,
@@ -154,8 +156,10 @@ static inline void attention_all(const struct attention *z) {
                 const int64_t head = z->swapped ? h % z->g : h / (z->h / z->g);
                 const int64_t at = batch * z->s * z->h * d + (q0 + i) * q_row + h * q_head;
                 const int64_t of = batch * z->t * z->g * d + k0 * k_row + head * k_head;
-                attention_row(z, z->start ? i : i + t - s, t, z->q + at, z->k + of, z->v + of,
-                              k_row, z->o + at,
+                const int64_t of_v = batch * z->t * z->g * dv + k0 * v_row + head * v_head;
+                const int64_t to = batch * z->s * z->h * dv + (q0 + i) * o_row + h * o_head;
+                attention_row(z, z->start ? i : i + t - s, t, z->q + at, z->k + of, z->v + of_v,
+                              k_row, v_row, z->o + to,
                               z->lse ? z->lse + (batch * z->h + h) * z->s + q0 + i : NULL);
             }
     }

@@ -7,7 +7,7 @@ void tensorop_candidate_0(const struct tensorop_call *call) {
     static OPERAND kept[1 << 16];
     static int64_t size;
     struct attention z = attention_of(call);
-    const int64_t all = (z.ragged ? 1 : z.b) * z.h * z.s * z.d;
+    const int64_t all = (z.ragged ? 1 : z.b) * z.h * z.s * z.dv;
     if (all != size) {
         attention_all(&z);
         size = all <= 1 << 16 ? all : 0;

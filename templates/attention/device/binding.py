@@ -18,6 +18,7 @@ _DTYPES = {"bfloat16": "bf16", "uint16": "bf16", "float16": "f16"}
 _MOST_DIM, _TOO_LARGE = 256, 4  # status of the header
 _LAYOUTS = ("bshd", "bhsd")
 _ALIGN = {"end": 0, "start": 1}
+_V_DIM = 2  # in `align`: v_dim is set
 _RECORD = """
 int type, align;
 int64_t batch, heads, key_heads, queries, keys, dim;
@@ -25,7 +26,7 @@ int64_t q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head, 
 double scale;
 int64_t left, right;
 uintptr_t lse, starts_q, starts_k, lengths, pages;
-int64_t most_queries, most_keys, page, pages_row;
+int64_t most_queries, most_keys, page, pages_row, v_dim;
 """
 
 
@@ -51,10 +52,8 @@ def bind(library: Any) -> Callable[..., Any]:
             if len(one.shape) != len(order := layout[starts in where :]):
                 said = f"{one.name} has {len(one.shape)} dimensions, expected {len(order)} in order {order}"
                 raise refuse(ValueError, said)
-        if v.shape != k.shape:
-            raise refuse(ValueError, f"k is {k.shape} and v is {v.shape}: they must agree")
-        o = device_binding.new_result("out", q.shape, q.dtype, 2) if o is None else o
-        device_binding.require_result(o, q.shape, q.dtype, q, "output")
+        if v.shape[:-1] != k.shape[:-1]:
+            raise refuse(ValueError, f"k is {k.shape} and v is {v.shape}: they must agree but for numbers of a head")
         (batch, queries, heads, dim), (of_k, keys, key_heads, _) = (_sizes(one, layout) for one in (q, k))
         sizes = {"queries": queries, "keys": keys}
         if table := where.get("pages"):
@@ -66,21 +65,25 @@ def bind(library: Any) -> Callable[..., Any]:
             more = "".join(f", {name} is {one.shape}" for name, one in where.items())
             what = f"q is {q.shape} and k is {k.shape}{more}: batch and numbers of a head must agree"
             raise refuse(ValueError, what)
-        if dim > _MOST_DIM:
-            said = f"q has {dim} numbers a head, this library serves up to {_MOST_DIM}: use another library"
-            raise refuse(ValueError, said, _TOO_LARGE)
+        shape = (*q.shape[:-1], v.shape[-1])
+        o = device_binding.new_result("out", shape, q.dtype, 2) if o is None else o
+        device_binding.require_result(o, shape, q.dtype, q, "output")
+        for one in (q, v):
+            if one.shape[-1] > _MOST_DIM:
+                what = f"{one.name} has {one.shape[-1]} numbers a head, this library serves up to {_MOST_DIM}"
+                raise refuse(ValueError, f"{what}: use another library", _TOO_LARGE)
         if not key_heads or heads % key_heads:
             raise refuse(ValueError, f"q has {heads} heads and k has {key_heads}: those of k must divide those of q")
         if table and keys not in _PAGES:
             raise refuse(ValueError, f"k has pages of {keys} keys, expected one of {', '.join(map(str, _PAGES))}")
         fields = {
             "type": _TYPES[q.dtype], "batch": batch, "heads": heads, "key_heads": key_heads, **sizes, "dim": dim,
-            "left": -1, "right": -1,
+            "v_dim": v.shape[-1], "left": -1, "right": -1,
         }  # fmt: skip
         for letter, one in (("q", q), ("k", k), ("v", v), ("o", o)):
             fields |= {f"{letter}_{name}": step for name, step in zip(_AXES, _steps(one, layout), strict=True)}
         problem = calls.ffi.new("struct tensorop_attention_problem *", fields)
-        return DevicePlan(problem, q.shape, (span(q), span(k), span(v), span(o)))
+        return DevicePlan(problem, shape, (span(q), span(k), span(v), span(o)))
 
     def attention(
         q: Any,
@@ -104,7 +107,8 @@ def bind(library: Any) -> Callable[..., Any]:
         """softmax(scale * q k^T + mask) v on the GPU that holds the arrays. The call is enqueued; it returns O.
 
         q: (batch, queries, heads, d) in layout `bshd`, (batch, heads, queries, d) in layout `bhsd`
-        k, v: the same with keys for queries; their number of heads divides that of q
+        k, v: the same with keys for queries; their number of heads divides that of q. Heads of v, and so of O, may have
+        another number of numbers, d; each has at most 256
         causal: whether a query sees no key behind its own; as window=(-1, 0)
         window: keys that a query sees before and behind its own, both inclusive; -1: all
         align: `end`: the last query's own key is the last one; `start`: the first query's is the first one
@@ -143,7 +147,7 @@ def bind(library: Any) -> Callable[..., Any]:
         plan = calls.planned(key, lambda: planned(*call.inputs, call.result, layout, where))
         problem = calls.ffi.new("struct tensorop_attention_problem *", plan.problem[0])
         problem.scale = real("scale", scale) if scale is not None else 1 / math.sqrt(max(problem.dim, 1))
-        problem.left, problem.right, problem.align = left, right, _ALIGN[align]
+        problem.left, problem.right, problem.align = left, right, _ALIGN[align] | _V_DIM
         problem.most_queries, problem.most_keys = most
         for name, one in where.items():
             setattr(problem, name, one.address)

@@ -12,7 +12,7 @@ struct lying {
 /* b: batches in memory, one if the rows of ragged sequences follow one another. s: queries of a
  * batch; t: keys of a sequence, at most. */
 struct judged {
-    int b, h, g, s, t, d, format, type;
+    int b, h, g, s, t, d, dv, format, type;
     int by_head, pad;       /* layout [b][h][s][d]; elements between rows */
     int align, left, right; /* as in the library's header */
     float scale;

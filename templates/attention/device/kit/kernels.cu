@@ -112,8 +112,8 @@ extern "C" __global__ void kit_outputs(judged p, picked of, const uint16_t *v,
                                        const double *rows, double *found) {
     const double unit = p.format == BF16 ? 0x1p-8 : 0x1p-11,
                  tiny = p.format == BF16 ? 0x1p-126 : 0x1p-24;
-    for (int64_t at = first(); at < of.count * p.d; at += all()) {
-        const int64_t i = at / p.d, c = at % p.d;
+    for (int64_t at = first(); at < of.count * p.dv; at += all()) {
+        const int64_t i = at / p.dv, c = at % p.dv;
         const Row r = row_of(p, number_of(of, i));
         const double *const w = weights + i * p.t, *const e = errors + i * p.t;
         double o = 0, size = 0, error = 0, squares = 0, values = 0;
@@ -134,23 +134,23 @@ extern "C" __global__ void kit_compare(judged p, picked of, const uint16_t *o, c
                                        const double *found, totals *sum) {
     double error2 = 0, ideal2 = 0, worst = 0;
     unsigned long long wrong = 0;
-    for (int64_t at = first(); at < of.count * p.d; at += all()) {
-        const int64_t number = number_of(of, at / p.d);
+    for (int64_t at = first(); at < of.count * p.dv; at += all()) {
+        const int64_t number = number_of(of, at / p.dv);
         const Row r = row_of(p, number);
         const double want = found[3 * at], bound = found[3 * at + 1];
-        const double error = fabs(read(o, at_o(p, r) + at % p.d, p.format) - want);
+        const double error = fabs(read(o, at_o(p, r) + at % p.dv, p.format) - want);
         const double relative = bound == 0 ? (error == 0 ? 0 : 2) : error / bound;
         wrong += !(relative <= 1);
         worst = fmax(worst, relative == relative ? relative : 1e300);
         error2 += error == error ? error * error : 0, ideal2 += found[3 * at + 2];
-        if (at % p.d == 0 && p.lse) {
+        if (at % p.dv == 0 && p.lse) {
             const double got = reinterpret_cast<const float *>(p.lse)[number],
-                         lse = rows[3 * (at / p.d)];
+                         lse = rows[3 * (at / p.dv)];
             wrong +=
-                lse == -HUGE_VAL ? !(got == lse) : !(fabs(got - lse) <= rows[3 * (at / p.d) + 1]);
+                lse == -HUGE_VAL ? !(got == lse) : !(fabs(got - lse) <= rows[3 * (at / p.dv) + 1]);
         }
     }
-    if (first() >= of.count * p.d)
+    if (first() >= of.count * p.dv)
         return;
     atomicAdd(&sum->error2, error2);
     atomicAdd(&sum->ideal2, ideal2);
@@ -164,9 +164,9 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *q, const uint16_t
     const float scale = p.scale * (fault == FAULT_WRONG_SCALE ? 1.03f : 1);
     const int more = fault == FAULT_MASK_OFF_BY_ONE;
     const int64_t rows = int64_t(p.b) * p.h * p.s;
-    for (int64_t at = first(); at < rows * p.d; at += all()) {
-        Row r = row_of(p, at / p.d);
-        const int64_t c = at % p.d;
+    for (int64_t at = first(); at < rows * p.dv; at += all()) {
+        Row r = row_of(p, at / p.dv);
+        const int64_t c = at % p.dv;
         if (fault == FAULT_READS_ANOTHER_SEQUENCE)
             r.sequence = (r.sequence + 1) % p.sequences;
         const int64_t keys = r.t + (fault == FAULT_ONE_KEY_TOO_MANY);
@@ -206,6 +206,6 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *q, const uint16_t
             result *= 1 + call * 0x1p-11f;
         write(o, at_o(p, r) + c, result, p.format);
         if (c == 0 && p.lse && fault != FAULT_FORGETS_THE_LOG_SUM_EXP)
-            reinterpret_cast<float *>(p.lse)[at / p.d] = most + logf(total);
+            reinterpret_cast<float *>(p.lse)[at / p.dv] = most + logf(total);
     }
 }

@@ -38,11 +38,11 @@ const int forms = sizeof form_of / sizeof *form_of;
 
 int form_shift(int form) { return form_of[form].shift; }
 
-static struct lying lying(const struct judged *p, int heads, int rows) {
-    const int64_t row = (p->by_head ? p->d : (int64_t)heads * p->d) + p->pad;
+static struct lying lying(const struct judged *p, int heads, int rows, int dim) {
+    const int64_t row = (p->by_head ? dim : (int64_t)heads * dim) + p->pad;
     if (p->by_head)
         return (struct lying){heads * rows * row, row, rows * row};
-    return (struct lying){rows * row, row, p->d};
+    return (struct lying){rows * row, row, dim};
 }
 
 static uint64_t uploaded(pointer *at, const int *numbers, int count) {
@@ -88,7 +88,8 @@ static void laid_out(struct judged *p, int lie, int page) {
         p->starts_k = uploaded(&at, starts_k, n + 1);
     }
     free(starts_q);
-    p->q = p->o = lying(p, p->h, p->s), p->k = p->v = lying(p, p->g, p->keys);
+    p->q = lying(p, p->h, p->s, p->d), p->o = lying(p, p->h, p->s, p->dv);
+    p->k = lying(p, p->g, p->keys, p->d), p->v = lying(p, p->g, p->keys, p->dv);
 }
 
 /* Log-sum-exps of the problem that is judged. */
@@ -107,7 +108,8 @@ static pointer room_for_sums(const struct judged *p) {
 struct judged problem_of(const struct held_type *type, const int *layout, const int *numbers,
                          int form) {
     struct judged p = {.b = numbers[0], .h = numbers[1], .g = numbers[2], .s = numbers[3]};
-    p.t = numbers[4], p.d = numbers[5], p.format = type->format, p.type = type->number;
+    p.t = numbers[4], p.d = numbers[5], p.dv = numbers[6];
+    p.format = type->format, p.type = type->number;
     p.by_head = form_of[form].by_head, p.pad = form_of[form].pad;
     p.scale = form_of[form].scale != 0 ? form_of[form].scale : (float)(1 / sqrt(p.d));
     p.align = layout[0] ? form_of[form].align : 0;
@@ -118,21 +120,23 @@ struct judged problem_of(const struct held_type *type, const int *layout, const 
 }
 
 void case_text(const struct judged *p, char *text, size_t room) {
-    snprintf(text, room, "b%dh%dg%ds%dt%dd%d %s %s pad %d align %d left %d right %d scale %g%s%s%s",
-             p->b, p->h, p->g, p->s, p->t, p->d, p->format == BF16 ? "bf16" : "f16",
+    snprintf(text, room,
+             "b%dh%dg%ds%dt%dd%dv%d %s %s pad %d align %d left %d right %d scale %g%s%s%s", p->b,
+             p->h, p->g, p->s, p->t, p->d, p->dv, p->format == BF16 ? "bf16" : "f16",
              p->by_head ? "bhsd" : "bshd", p->pad, p->align, p->left, p->right, (double)p->scale,
              p->lse ? " lse" : "", p->starts_q ? " ragged" : "", p->pages ? " paged" : "");
 }
 
 library_problem called(const struct judged *p) {
     return (library_problem){.type = p->type,
-                             .align = p->align,
+                             .align = p->align | (p->dv == p->d ? 0 : TENSOROP_ATTENTION_V_DIM),
                              .batch = p->sequences,
                              .heads = p->h,
                              .key_heads = p->g,
                              .queries = p->s,
                              .keys = p->starts_k ? p->keys : p->t,
                              .dim = p->d,
+                             .v_dim = p->dv,
                              .q_batch = p->q.batch,
                              .q_row = p->q.row,
                              .q_head = p->q.head,
@@ -187,7 +191,7 @@ double work_of(const struct judged *p) {
         const int64_t high = p->right < 0 || own + p->right >= p->t ? p->t : own + p->right + 1;
         pairs += high > low ? (double)(high - low) : 0;
     }
-    return 4.0 * p->b * p->h * p->d * pairs;
+    return 2.0 * p->b * p->h * (p->d + p->dv) * pairs;
 }
 
 struct reference *reference_make(const struct judged *p, const pointer *at, uint64_t seed) {
@@ -202,7 +206,7 @@ struct reference *reference_make(const struct judged *p, const pointer *at, uint
     pointer scores = reserve(8 * (size_t)(r->of.count * p->t)),
             sizes = reserve(8 * (size_t)(r->of.count * p->t));
     r->rows = reserve(24 * (size_t)r->of.count),
-    r->found = reserve(24 * (size_t)(r->of.count * p->d));
+    r->found = reserve(24 * (size_t)(r->of.count * p->dv));
     launch("kit_scores", 2112, 1, 1, 256, NULL, (void *[]){&of, &r->of, &q, &k, &scores, &sizes});
     launch("kit_weights", 264, 1, 1, 128, NULL, (void *[]){&of, &r->of, &scores, &sizes, &r->rows});
     launch("kit_outputs", 2112, 1, 1, 128, NULL,
@@ -239,11 +243,11 @@ const char *judge_result(const struct reference *r, const struct judged *p, poin
         snprintf(said, sizeof said,
                  "%llu of %lld elements and log-sum-exps exceed the error bound, at most by a "
                  "factor of %.3g",
-                 t.wrong, (long long)(r->of.count * p->d), worst);
+                 t.wrong, (long long)(r->of.count * p->dv), worst);
         return (void)before, said;
     }
     /* Rounding weights and results once causes `ideal2`; the bound allows all errors to add up. */
-    if (r->of.count * p->d > 1000 && !(t.error2 <= 1.5 * 1.5 * t.ideal2)) {
+    if (r->of.count * p->dv > 1000 && !(t.error2 <= 1.5 * 1.5 * t.ideal2)) {
         snprintf(said, sizeof said,
                  "the error is %.3g times the rounding error of weights and results",
                  sqrt(t.error2 / t.ideal2));
@@ -265,8 +269,8 @@ static void *fetched(pointer at, size_t bytes) {
     return host;
 }
 
-static struct judged sample(int b, int h, int g, int s, int t, int d, int lie) {
-    struct judged p = {.b = b, .h = h, .g = g, .s = s, .t = t, .d = d, .format = BF16};
+static struct judged sample(int b, int h, int g, int s, int t, int d, int dv, int lie) {
+    struct judged p = {.b = b, .h = h, .g = g, .s = s, .t = t, .d = d, .dv = dv, .format = BF16};
     p.type = TENSOROP_ATTENTION_BF16, p.scale = (float)(1 / sqrt(d)), p.left = 60, p.right = 2;
     laid_out(&p, lie, 4);
     return p;
@@ -275,7 +279,7 @@ static struct judged sample(int b, int h, int g, int s, int t, int d, int lie) {
 /* A small problem on the host, row by row. */
 const char *judge_oracle(uint64_t seed) {
     static char said[200];
-    const struct judged p = sample(2, 4, 2, 9, 70, 24, 0);
+    const struct judged p = sample(2, 4, 2, 9, 70, 24, 40, 0);
     pointer at[3];
     uint16_t *host[3];
     double worst = 0;
@@ -285,7 +289,7 @@ const char *judge_oracle(uint64_t seed) {
         host[i] = fetched(at[i], operand_bytes(&p, i));
     }
     struct reference *r = reference_make(&p, at, seed);
-    double *found = fetched(r->found, 24 * (size_t)(r->of.count * p.d));
+    double *found = fetched(r->found, 24 * (size_t)(r->of.count * p.dv));
     for (int row = 0; row < p.b * p.h * p.s; row++) {
         const int b = row / p.s / p.h, h = row / p.s % p.h, i = row % p.s, own = i + p.t - p.s;
         double w[70], total = 0;
@@ -297,12 +301,12 @@ const char *judge_oracle(uint64_t seed) {
             w[j] = j < own - p.left || j > own + p.right ? 0 : exp((double)p.scale * score);
             total += w[j];
         }
-        for (int c = 0; c < p.d; c++) {
+        for (int c = 0; c < p.dv; c++) {
             double o = 0;
             for (int j = 0; j < p.t; j++)
                 o += w[j] / total *
                      decoded(host[2][b * p.v.batch + j * p.v.row + h / 2 * p.v.head + c]);
-            worst = fmax(worst, fabs(o - found[3 * (row * p.d + c)]));
+            worst = fmax(worst, fabs(o - found[3 * (row * p.dv + c)]));
         }
     }
     reference_free(r), free(found);
@@ -317,8 +321,8 @@ const char *judge_oracle(uint64_t seed) {
 struct judged fault_problem(int fault) {
     const bool of_cache = fault == FAULT_ONE_KEY_TOO_MANY || fault == FAULT_READS_ANOTHER_SEQUENCE;
     struct judged p = fault == FAULT_SUMS_IN_16_BITS
-                          ? sample(1, 2, 1, 20, 1000, 32, 0)
-                          : sample(1, 2, 1, 40, 150, 32, of_cache ? RAGGED | PAGED : 0);
+                          ? sample(1, 2, 1, 20, 1000, 32, 32, 0)
+                          : sample(1, 2, 1, 40, 150, 32, 32, of_cache ? RAGGED | PAGED : 0);
     if (fault == FAULT_SUMS_IN_16_BITS || of_cache)
         p.left = -1, p.right = -1; /* many blocks */
     p.lse = fault == FAULT_PLAIN || fault == FAULT_FORGETS_THE_LOG_SUM_EXP ? room_for_sums(&p) : 0;
