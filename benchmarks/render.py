@@ -62,6 +62,10 @@ READ = {
     "kit": "A ratio above 1 means that tensorop is faster than the fastest answer of cuBLASLt's queries, "
     "top-1 than its first answer.",
 }
+PATH = (
+    "path: instructions that our function spends on a short call before its first access to an operand "
+    "and after its last one"
+)
 INDEX = """\
 - **simulated**: modelled cycles of a named board model under QEMU, never the speed of a board
   ([modelled cycles](../explanation/modelled-cycles.md)).
@@ -232,6 +236,7 @@ def shapes_table(bench: Bench, vlen: int) -> str:
     for dtype in bench.dtypes:
         heads.append(f"{called(bench, dtype)}, {bench.unit}")
         heads += [f"{called(bench, dtype)} / {name}" for name in compared(bench)]
+        heads += [f"{dtype}, path"] if has_paths(bench, vlen) else []
     rows = []
     for shape, by_dtype in by_shape.items():
         cells = [shape]
@@ -239,8 +244,14 @@ def shapes_table(bench: Bench, vlen: int) -> str:
             row = by_dtype.get(dtype)
             cells.append(f"{at(row, vlen).ours:.4g}" if row else "")
             cells += [ratio_cell(row, vlen, name) if row else "" for name in compared(bench)]
+            if has_paths(bench, vlen):
+                cells.append(str((at(row, vlen).path_instructions if row else None) or ""))
         rows.append(cells)
     return table(heads, rows)
+
+
+def has_paths(bench: Bench, vlen: int) -> bool:
+    return any(at(row, vlen).path_instructions for row in bench.rows)
 
 
 def ratio_cell(row: Row, vlen: int, name: str) -> str:
@@ -349,6 +360,8 @@ def remarks(bench: Bench) -> Iterator[str]:
     if BEST in bench.columns:
         own = "" if bench.model else "; its ratio is from other rounds than those that decided"
         yield f"{BEST}: the fastest right baseline of each shape, in brackets{own}"
+    if any(has_paths(bench, vlen) for vlen in bench.vlens or (0,)):
+        yield PATH
     for dtype, why in (bench.model or {}).get("indicative", {}).items():
         yield f"{dtype} is indicative only: {why}"
     yield from (f"absent: {lacking}" for lacking in bench.lacking())

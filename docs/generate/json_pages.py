@@ -28,7 +28,7 @@ KINDS = {
     "under": "object", "alternatives": "object", "geomean_by_vlen": "object", "lowest_by_vlen": "object",
     "lowest_at": "object", "remarks": "array", "cores": "object", "shape": "text", "dims": "object",
     "noisy": "boolean", "peak_share": "number", "empty_ns": "object", "verdict": "object", "empty_cycles": "object",
-    "called": "object", "limited": "array",
+    "called": "object", "limited": "array", "path_instructions": "integer",
 }  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.errors import BoardError, JobError, NoFigure, TensoropError
+from tensorop.measure import call_path, statistics
 from tensorop.measure import peak as measured_peak
-from tensorop.measure import statistics
 from tensorop.measure.request import Measurement, MeasureRequest, Purpose
 from tensorop.model.bench import BEST, OURS, AtVlen, Ratio, Row, verdict
 from tensorop.model.call import Call, CallOutput
@@ -338,6 +338,7 @@ class _Measured:
             empty_ns={} if self.counted else one_width.empty_cycles,
             empty_cycles=one_width.empty_cycles if self.counted else {},
             called={name: ", ".join(dict.fromkeys(of.values())) for name, of in self.called.items()},
+            path_instructions=one_width.path_instructions,
         )
 
     def _at(self, vlen: int) -> AtVlen:
@@ -352,7 +353,17 @@ class _Measured:
             {name: found[vlen] for name, found in self.verdicts.items() if vlen in found},
             {name: one.empty for name, one in {OURS: mine, **theirs}.items() if one.empty is not None},
             {name: of[vlen] for name, of in self.called.items() if vlen in of},
+            self._path(vlen),
         )
+
+    def _path(self, vlen: int) -> int | None:
+        """The instructions of our function around its work; None for long calls, several threads and boards."""
+        contest = self.contest
+        if self.flops > call_path.FLOPS or contest.threads > 1:
+            return None
+        guest = contest.guest((contest.ours,), self.problem.dtype, vlen)
+        request = MeasureRequest(contest.program, [self.call], vlen=vlen, guest=guest)
+        return call_path.instructions(contest.target.runner, request)
 
     def _first_wrong(self, by_vlen: Mapping[int, str]) -> str:
         wrong = next(((vlen, outcome) for vlen, outcome in by_vlen.items() if outcome != "ok"), None)

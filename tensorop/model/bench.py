@@ -69,6 +69,7 @@ class AtVlen:
     verdicts: Mapping[str, str] = field(default_factory=dict)  # by library, ours included
     empty_cycles: Mapping[str, float] = field(default_factory=dict)  # cycles of an empty call, by library
     called: Mapping[str, str] = field(default_factory=dict)  # by baseline, `best` included
+    path_instructions: int | None = None
 
     def to_json(self) -> dict[str, object]:
         return _figures(self)
@@ -104,6 +105,8 @@ class Row:
     # By baseline: the function that was called, where the operator has several for the shape; the fastest right one.
     # By `best`: the fastest right baseline.
     called: Mapping[str, str] = field(default_factory=dict)
+    # Of a short call of our function: before its first access to an operand, and after its last one.
+    path_instructions: int | None = None
 
     @property
     def measured(self) -> Mapping[int, AtVlen | Row]:
@@ -319,6 +322,9 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
     if of.called:
         # by baseline: the called function, where there are several for the shape; by `best`: the fastest right baseline
         record["called"] = dict(of.called)
+    if of.path_instructions is not None:
+        # instructions of a short call of our function before its first access to an operand, and after its last one
+        record["path_instructions"] = of.path_instructions
     if of.empty_cycles:
         record["empty_cycles"] = dict(of.empty_cycles)  # modelled cycles of a call that returns at once, subtracted
     return record

@@ -87,3 +87,4 @@ class Reply:
     outputs: dict[str, NDArray[np.generic]] = field(default_factory=dict)  # OUT and INOUT buffer -> storage after it
     samples: tuple[tuple[float, ...], ...] = ()  # for each entry: ns a call in each round; empty for a check
     left: tuple[tuple[CallOutput, ...], ...] = ()  # for each entry of a timing that keeps outputs: the distinct ones
+    path: int = 0  # of a count on x86: instructions before the first access to an operand and after the last one

@@ -116,6 +116,8 @@ static void run(struct request *r, struct wire_reply *reply) {
         break;
     case KIND_COUNT:
         count_entries(r);
+        if (STEPS)
+            reply->spent = path_made();
         break;
     default:
         call = call_of(r, 0, 0);

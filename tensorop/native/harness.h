@@ -101,7 +101,7 @@ struct wire_reply {
     uint32_t outputs, entries, rounds;
     uint32_t rested; /* us of waiting before batches until other threads were idle */
     uint64_t span;   /* ns from a timing's first batch to the end of its last */
-    uint64_t spent;  /* ns within its batches, timed or not */
+    uint64_t spent;  /* ns within its batches, timed or not; of a count: path_made */
     uint64_t apart;  /* of these, ns of unreported calls */
 };
 
@@ -264,5 +264,18 @@ void left_forget(void);
  * returns a status and the number of rounds. */
 enum wire_status time_entries(const struct request *request, struct wire_reply *reply);
 void count_entries(const struct request *request);
+
+/* harness_path.c, where the processor can step through a call (STEPS): its instructions before
+ * the first access to an operand and after the last one; path_made has those of the last call.
+ * path_signal: 1 if a signal belongs to the steps. */
+#if defined(__x86_64__)
+enum { STEPS = 1 };
+#else
+enum { STEPS = 0 };
+#endif
+void path_step(const struct request *request, entry_way way, unsigned number,
+               const struct tensorop_call *call);
+uint64_t path_made(void);
+int path_signal(int number, const void *address);
 
 #endif

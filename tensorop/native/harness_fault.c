@@ -13,6 +13,8 @@ void fault_watch(const struct request *request) { state()->watched = request; }
 
 static void on_signal(int number, siginfo_t *info, void *context) {
     (void)context;
+    if (STEPS && path_signal(number, info->si_addr))
+        return;
     state_writable(1);
     const struct request *request = state()->watched;
     state()->watched = NULL;
@@ -54,7 +56,9 @@ int fault_install(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_signal;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | (STEPS ? 0 : SA_RESETHAND);
+    if (STEPS)
+        sigfillset(&action.sa_mask); /* then a fault of the handler itself ends the process */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
     return 0;

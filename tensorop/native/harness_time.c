@@ -353,7 +353,9 @@ void count_entries(const struct request *r) {
                 TENSOROP_REGION_WARM();
             else
                 TENSOROP_REGION_BEGIN();
-            if (itself)
+            if (STEPS && i == r->wire.warm)
+                path_step(r, make, function, &call);
+            else if (itself)
                 itself(&call);
             else
                 make(function, &call);

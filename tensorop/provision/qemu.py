@@ -27,12 +27,20 @@ TOOLS = debian.Tools(
     names=tuple(f"qemu-{arch}" for arch in ARCHITECTURES),
     purpose="to run code of other architectures",
 )  # fmt: skip
+_PLUGIN = ("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fomit-frame-pointer")
 _JAIL = zig.OwnPart(
     what="the plug-in that confines QEMU",
     files=("qemu_jail.c", "jail.h", "plugin/qemu_plugin_api.h"),
     name="jail.so",
     form="-shared",
-    flags=("-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-fomit-frame-pointer"),
+    flags=_PLUGIN,
+)
+_PATH = zig.OwnPart(
+    what="the plug-in that counts instructions outside of the work on operands",
+    files=("qemu_path.c", "plugin/qemu_plugin_api.h"),
+    name="path.so",
+    form="-shared",
+    flags=_PLUGIN,
 )
 
 
@@ -108,3 +116,8 @@ def jail() -> Path:
     Raises as `OwnPart.build`.
     """
     return _JAIL.build()
+
+
+def path_counter() -> Path:
+    """The plug-in of native/qemu_path.c. Raises as `OwnPart.build`."""
+    return _PATH.build()

@@ -236,7 +236,7 @@ def _reply(raw: Raw, request: Request, runner: Runner) -> Reply:
         if _lacks(raw, request, runner):
             return Reply(Outcome(Kind.NOISY, where, f"{message}: more than what lies between calls takes"))
     if not isinstance(request, Time):
-        return Reply(Outcome(Kind.OK, where), results[0][1] if results else {})
+        return Reply(Outcome(Kind.OK, where), results[0][1] if results else {}, path=raw.spent)
     entries = range(len(request.entries)) if request.keep else ()
     left = tuple(tuple(CallOutput(o, bool(which % 2)) for which, o in results if which // 2 == i) for i in entries)
     return Reply(Outcome(Kind.OK, where), {}, raw.samples, left)

@@ -34,6 +34,7 @@ class _At(BaseModel):
     per_kflop: dict[str, dict[str, _Number]] = {}
     empty_cycles: dict[str, _Number] = {}
     called: dict[str, str] = {}
+    path_instructions: int | None = None
 
     def made(self, kind: type[R], **more: Any) -> R:
         """Row or AtVlen. more: fields that differ from the keys"""

@@ -100,6 +100,25 @@ def test_short_calls_are_rid_of_what_an_empty_one_takes(product):
     assert "empty_ns" not in long.to_json()
 
 
+def test_the_path_to_the_kernel_is_counted_in_instructions(product, tmp_path):
+    target, operator = reach(platforms.load("generic"), "native"), gemm()
+    program = adapting.program(target.platform, operator).path
+
+    def counted(library, shape=(4, 4, 4), threads=1):
+        ours = libraries.ours(operator, library, threads)
+        running = Contest(operator, target, program, ours, (), threads, False)
+        return contest.row(running, problems.of(operator, "f32", shape)).path_instructions
+
+    below = product / "lib/libtensorop_gemm.so"
+    assert 50 < counted(below) < 1000
+    assert counted(below) == counted(below)
+    assert counted(below, (100, 100, 100)) is None  # it would take long
+    assert counted(below, threads=2) is None
+    plain = counted(naive(tmp_path))
+    for wait, more in (("", 0), (".rept 100; nop; .endr", 100)):  # before the first access
+        assert counted(naive(tmp_path, f'({{ __asm__ volatile("{wait}"); k; }})')) == plain + more
+
+
 def test_ours_is_called_as_its_peers_are(product, tmp_path):
     def called(library, dtype="f32"):
         found = libraries.ours(gemm(), library, 1).library(Native(), dtype)

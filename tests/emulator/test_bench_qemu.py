@@ -74,6 +74,13 @@ def test_short_calls_are_rid_of_what_an_empty_one_takes(found):
             assert at.to_json()["empty_cycles"] == at.empty_cycles
 
 
+def test_the_path_to_the_kernel_is_counted_in_instructions(found):
+    for row in found.rows:
+        for at in row.by_vlen.values():
+            assert 50 < at.path_instructions < 1000
+            assert at.to_json()["path_instructions"] == at.path_instructions
+
+
 def test_the_same_again(product, found):
     again = bench.bench(*products.reached(product), bench.BenchRequest(shapes=SHAPES[:1]))
     assert again.rows[0].to_json() == found.rows[0].to_json()

@@ -208,7 +208,9 @@ def test_alternatives_stand_beside_the_ratios_with_the_lowest_at_any_vlen():
 
 def test_what_was_printed_is_read_again():
     whole = replace(modelled(), peak={"f32": 8.0})
-    clocked = bench(row(16, "f32", 2.0, noisy=True, peak_share=0.5, empty_ns={"ours": 3.0}, written="a16"))
+    clocked = bench(
+        row(16, "f32", 2.0, noisy=True, peak_share=0.5, empty_ns={"ours": 3.0}, written="a16", path_instructions=90)
+    )
     each = {"by_threads": {"1": whole.to_json(), "2": clocked.to_json()}}
     assert [one.to_json() for one in benches.parse(json.loads(json.dumps(each)), "x")] == list(
         each["by_threads"].values()

@@ -181,10 +181,16 @@ CALLED = ((1, {}), (1, {"called": "gemv"}), (2, {}))
 def test_a_dtype_that_is_indicative_is_called_so():
     model = {**MODEL, "indicative": {"f64": "its intervals are wide"}}
     ratios = {"openblas": Ratio(1.5, 1.4, 1.6)}
-    rows = tuple(Row("gemm", d, {"m": 8, "n": 8, "k": 8}, "row", 2.0, ratios, 0.1) for d in ("f32", "f64"))
+    sizes = {"m": 8, "n": 8, "k": 8}
+    rows = tuple(
+        Row("gemm", d, sizes, "row", 2.0, ratios, 0.1, path_instructions=path)
+        for d, path in (("f32", 321), ("f64", None))
+    )
     bench = Bench("c908", 1, "flop/modelled-cycle", model, {"openblas": BaselineInfo("1", "so")}, {}, rows, {})
-    assert "| shape | f32, flop/modelled-cycle | f32 / openblas | f64 (indicative), " in render.shapes_table(bench, 0)
-    assert [*render.remarks(bench)] == ["f64 is indicative only: its intervals are wide"]
+    table = render.shapes_table(bench, 0)
+    assert "| shape | f32, flop/modelled-cycle | f32 / openblas | f32, path | f64 (indicative), " in table
+    assert "| 8x8x8 | 2 | 1.50 (1.40 to 1.60) | 321 | 2 | 1.50 (1.40 to 1.60) |  |" in table
+    assert [*render.remarks(bench)] == [render.PATH, "f64 is indicative only: its intervals are wide"]
 
 
 def test_the_readme_shows_the_vlen_that_is_the_least(checkout):
