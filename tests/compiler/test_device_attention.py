@@ -151,11 +151,12 @@ def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) ->
         (("rows_value(shift", "rows_value(total"), Kind.WRONG),
         (("low, high, t)", "low, high, t + 1)"), Kind.WRONG),
         (("pages_{{ from }}", "pages_k"), Kind.CRASH),
-        (("const int row = key0 + r + i * {{ step }};", "const int row = r + i * {{ step }};"), Kind.WRONG),
+        (("row = key0 + r + behind;", "row = r + behind;"), Kind.WRONG),
+        (("'key0 + %d' % tile_n, 't'", "'key0', 't'"), Kind.WRONG),
     ],
     ids=[
         "no-wait", "sum-not-rescaled", "heads-are-queries", "no-largest-score", "padding-counts",
-        "pages-of-the-other-operand", "always-the-first-keys-of-a-cache",
+        "pages-of-the-other-operand", "always-the-first-keys-of-a-cache", "pages-of-the-step-before",
     ],
 )  # fmt: skip
 def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) -> None:
@@ -167,7 +168,7 @@ def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str],
     ("file", "old", "new"),
     [
         ("combined.h.j2", "sum += by *", "sum +="),
-        ("combined.h.j2", "int i = 0; i < p.splits", "int i = 0; i + 1 < p.splits"),
+        ("combined.h.j2", "from + j > i ? 0.f : ", ""),
         ("combined.h.j2", "+ most)", ")"),
         ("combined.h.j2", "(q0 + query) * p.o_row", "query * p.o_row"),
         ("packed_tile.h.j2", "int64_t(all.steps) * part / parts)", "int64_t(all.steps) * part / parts) + 1"),

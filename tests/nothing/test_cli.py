@@ -55,7 +55,7 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         (["gemm", "--platform", "cuda-sm90", "--tuner", "byes"], ["unknown tuner 'byes'", "did you mean bayes"]),
         (
             ["attention", "--platform", "cuda-wmma", "--dtype", "f16"],
-            ["'cuda-wmma' has no kernels for operator 'attention': its family mma needs tile_b_turned, sum_as_a"],
+            ["'cuda-wmma' has no kernels for operator 'attention': its family decode needs tile_b_turned, sum_as_a"],
         ),
         (["conv2d", "--platform", "cuda-sm90"], ["'cuda-sm90' supports bf16, f16, and conv2d supports f32, f64"]),
         (["gemm", "--dtype", "f23"], ["unknown dtype of gemm 'f23'", "did you mean f32?", "f64"]),

@@ -23,23 +23,23 @@ MOST_LINES = {
     "calibration": 404,
     "cli": 1_872,
     "cluster": 392,
-    "commands": 3_538,
+    "commands": 3_547,
     "costs": 463,
     "cuda": 2_077,
     "dispatch": 1_250,
     "job": 946,
     "kits": 1_539,
-    "measure": 1_001,
-    "model": 3_283,
+    "measure": 1_028,
+    "model": 3_288,
     "package": 1_748,
     "process": 478,
-    "provision": 1_109,
+    "provision": 1_119,
     "render": 945,
     "report": 1_164,
     "runners": 1_149,
     "search": 840,
     "space": 649,
-    "specs": 2_260,
+    "specs": 2_261,
     "store": 594,
     "toolchain": 953,
     "trial": 1_043,
@@ -47,7 +47,7 @@ MOST_LINES = {
     "warm": 393,
 }
 MOST_LINES_OF_THE_PROVER = 1_894  # author/addresses, part of author
-MOST_LINES_OF_BENCHMARKS = 6_430
+MOST_LINES_OF_BENCHMARKS = 6_620
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
 NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns

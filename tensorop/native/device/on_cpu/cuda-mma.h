@@ -16,6 +16,9 @@ struct Pages {
     int64_t apart;
     int bits;
 };
+struct Page {
+    int number;
+};
 
 enum Primitive { LOAD_A = SYNC + 1, LOAD_A_TURNED, LOAD_B, LOAD_B_TURNED, MULTIPLY, MOST, TOTAL };
 
@@ -60,11 +63,13 @@ static float natural_logarithm(double x) {
     return (float)(2 * y * sum + whole * 0.693147180559945309417);
 }
 
-static void page_copy(Element *to, const Element *from, const Pages *pages, int row, int col,
-                      size_t ld, int left, bool words) {
-    const int bits = pages->bits;
+static void page_of(Page &page, const Pages *pages, int row, int rows) {
+    page.number = row < rows ? pages->table[row >> pages->bits] : 0;
+}
+static void page_copy(Element *to, const Element *from, const Pages *pages, const Page &page,
+                      int row, int col, size_t ld, int left, bool words) {
     if (left > 0)
-        from += pages->table[row >> bits] * pages->apart + (row & ((1 << bits) - 1)) * ld + col;
+        from += page.number * pages->apart + (row & ((1 << pages->bits) - 1)) * ld + col;
     words ? word_copy(to, from, left) : elements_copy(to, from, left);
 }
 static void sum_clear(SumTile &sum) {
