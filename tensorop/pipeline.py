@@ -74,7 +74,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     stop: the user's request to end early. Raises Stopped if it comes before a kernel passed.
     """
     stop = stop or StopRequest()
-    operator = operators.load(job.operator, job.plugins)
+    operator = problems.led_by(operators.load(job.operator, job.plugins), job.layout)
     platform, target = platforms.load(job.platform, job.plugins), None
     with stop.may_end("stopping: nothing has been begun"):  # Ctrl-C ends this: a board may not answer
         target = reach(platform, job.runner, job.plugins)
@@ -379,6 +379,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "seed": job.seed,  # seed of everything random
         "warm start": job.warm_start,  # where the search begins
         **({"type of C": job.c_dtype} if job.c_dtype else {}),  # element type of the result, if it is not the default
+        **({"layout": job.layout} if job.layout else {}),  # number of the layout that is tuned first
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
         **({"only": [job.only]} if job.only else {}),  # the one template that is searched
         **({"left out": job.leave_out} if job.leave_out else {}),  # of the questions to a language model

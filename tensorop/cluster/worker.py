@@ -19,6 +19,7 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Kind, Limit, Outcome, Trial, TrialResult
 from tensorop.process import children
 from tensorop.search.task import digest
+from tensorop.space import problems
 from tensorop.specs import operators, platforms
 from tensorop.target import Target
 from tensorop.toolchain import programs
@@ -83,7 +84,8 @@ def _here() -> Worker:
 
 def _loaded(job: Job) -> tuple[Operator, Target]:
     platform = platforms.load(job.platform, job.plugins)
-    return operators.load(job.operator, job.plugins), reach(platform, job.runner, job.plugins)
+    operator = problems.led_by(operators.load(job.operator, job.plugins), job.layout)
+    return operator, reach(platform, job.runner, job.plugins)
 
 
 @functools.lru_cache(maxsize=2)  # searches run one after the other; each keeps its operands in memory

@@ -63,6 +63,7 @@ class Backend(DeviceTarget):
     ignores: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("batch", "no_search", "only", "tuner", "warm_start"), _RANKED),
         "budget": f"{_RANKED}; --trials limits the kernels to build",
+        "layout": "a kernel has all layouts, and its model ranks them together",
         "seed": "a cost model ranks all configurations, so nothing is random",
         "threads": "a GPU library is called from one CPU thread",
     }

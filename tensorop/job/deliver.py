@@ -30,7 +30,7 @@ from tensorop.package.sources import OperatorPart
 from tensorop.process.stopping import StopRequest
 from tensorop.render import instantiate
 from tensorop.search.task import JobContext, Task
-from tensorop.space.problems import within
+from tensorop.space import problems
 from tensorop.trial import paths
 from tensorop.trial.evaluator import Evaluator
 from tensorop.warm import start
@@ -287,10 +287,13 @@ def _paths(whole: JobContext, found: list[Winners]) -> int:
 
 def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]:
     job = whole.job
-    shapes = within(whole.operator, job.dtypes[0], job.shapes, whole.target.budgets.compared_flops)
-    several = len(whole.operator.layouts)
-    others = f", the first of {several} layouts (`tensorop bench {job.out} --layout 1` measures another)"
-    yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{others if several > 1 else ''}")
+    shapes = problems.within(whole.operator, job.dtypes[0], job.shapes, whole.target.budgets.compared_flops)
+    first, *others = map(problems.written, whole.operator.layouts)
+    another = int(job.layout == 0)
+    also = (
+        f" in layout {first}, one of {1 + len(others)} (`tensorop bench {job.out} --layout {another}` measures another)"
+    )
+    yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{also if others else ''}")
     final = whole.target.deterministic  # under a board model, intervals take no more time than the best fit alone
     more = libraries.in_cache(whole.operator, whole.target, job.threads) if whole.target.is_host else ()
     request = bench.BenchRequest(

@@ -51,6 +51,11 @@ class Job:
         (), "Tune for these suites and shapes, separated by commas.", "SUITE|SHAPE,...", group="Target", late=True,
     )
     suite: str = ""  # the suite's name, or a description of the shapes
+    layout: int = _option(
+        0,
+        "Tune for this layout of the operands first, by its number; `tensorop operators show NAME` lists them.", "N",
+        example="1", group="Target", least=0, most=999,
+    )
     c_dtype: str | None = _option(
         None,
         "Choose the element type of the result where the platform offers several: on GPUs, f32 for bf16 and f16.",

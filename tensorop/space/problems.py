@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -43,6 +44,12 @@ def require_layout(operator: Operator, number: int) -> int:
         what = f"--layout {number} does not exist: {operator.name} has the layouts 0 to {len(operator.layouts) - 1}"
         raise UsageError(what, hint=f"they are {numbered(operator)}")
     return number
+
+
+def led_by(operator: Operator, number: int) -> Operator:
+    """The operator with this one of its layouts as the first. Raises as `require_layout`."""
+    first = operator.layouts[require_layout(operator, number)]
+    return replace(operator, layouts=(first, *(layout for layout in operator.layouts if layout != first)))
 
 
 def written(layout: Mapping[str, Value]) -> str:

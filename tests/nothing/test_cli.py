@@ -165,7 +165,7 @@ def test_what_an_author_s_client_cannot_work_with_is_refused_before_any_work(
     [
         *(f"--platform cuda-sm90 {given}" for given in (
             "--budget 5m", "--tuner random", "--tuner bayes", "--batch 4", "--seed 3", "--threads 4",
-            "--unsafe", "--warm-start none", "--author-timeout 5m", "--no-search", "--only outer",
+            "--unsafe", "--warm-start none", "--author-timeout 5m", "--no-search", "--only outer", "--layout 1",
         )),
         *(f"--no-search {given}" for given in (
             "--trials 4", "--budget 1m", "--tuner random", "--tuner bayes", "--author llm", "--only outer", "--batch 4",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,25 @@ def test_a_larger_budget_goes_on_from_a_smaller_one(tmp_path: Path) -> None:
     assert len(notes) == 1
     assert str(Seed.parse(notes[0])) == notes[0]
     assert len({key for key, _, _ in tried[1]}) == len(tried[1]) > len(tried[0])
+
+
+def test_the_trials_of_a_job_are_in_its_layout(tmp_path: Path) -> None:
+    words = (*JOB[:-4], "--shapes", "64x64x64,512x512x512", "--trials", "30", "--out", "out")
+    assert tensorop(*words, "--layout", "1", cwd=tmp_path).status == 0
+    large = {text for text in _texts(events(tmp_path / "out", "finished")) if text.startswith("512x512x512 ")}
+    assert large == {"512x512x512 f32 layout=row tb=1"}
+    assert "layout was 1, is absent" in refused(*words, cwd=tmp_path)
+    said = refused(*words[:-2], "--layout", "3", cwd=tmp_path)
+    assert "--layout 3 does not exist: gemm has the layouts 0 to 2" in said
+    assert "they are 0 (row), 1 (row,tb=1), 2 (row,ta=1)" in said
+
+
+def _texts(found: object) -> Iterator[str]:
+    """The keys of nested records."""
+    if isinstance(found, list | dict):
+        for one in found:
+            yield from _texts(one if isinstance(found, list) else found[one])
+            yield from [one] if isinstance(one, str) else []
 
 
 def test_fresh_forgets(tmp_path: Path) -> None:

@@ -43,6 +43,20 @@ def test_the_quick_suite_is_searched_whole_but_for_what_is_too_large() -> None:
     assert asked[:4] == list(quick[:4])
 
 
+def test_the_layout_that_is_asked_for_is_searched_first() -> None:
+    operator = gemm()
+    for number, layout in enumerate(operator.layouts):
+        led = problems.led_by(operator, number)
+        found = problems.for_search(led, "f32", operator.suites["quick"], BUDGETS)
+        usual = problems.for_search(operator, "f32", operator.suites["quick"], BUDGETS)
+        largest = max(usual, key=operator.reference.work)
+        assert found[0].options == problems.of(operator, "f32", (16, 16, 16), number).options
+        assert {one.options for one in found if one.dims == largest.dims} == {found[0].options}
+        assert led.layouts[0] == layout
+        assert sorted(map(str, led.layouts)) == sorted(map(str, operator.layouts))
+        assert len(found) == len(usual)
+
+
 def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     operator = gemm()
     full = operator.suites["full"]
