@@ -8,7 +8,7 @@
 
 /* Arguments of a launch. Distances of batches, rows and heads are in elements. */
 struct Args {
-    int s, t, d;       /* queries, keys, numbers of a head; of ragged batches, at most */
+    int s, t, d, dv;   /* queries and keys, of ragged batches at most; numbers of a head of Q and K, and of V and O */
     int heads, shared; /* heads of Q, and how many of them have the same K and V */
     int tiles;         /* of queries, in each head */
     int splits;        /* of the keys: o and lse are then the workspace's parts and marks (combine.h.j2); else 0 */
@@ -191,11 +191,11 @@ __device__ __forceinline__ float rows_value(const Rows &rows, int register_) {
     return rows.v[register_];
 }
 
-__device__ __forceinline__ void block(int rows, int t, int d, float scale, bool turned, const Element *k, size_t ldk, const Element *v,
+__device__ __forceinline__ void block(int rows, int t, int d, int dv, float scale, bool turned, const Element *k, size_t ldk, const Element *v,
            size_t ldv, float *parts, size_t ldparts, float *marks, size_t ldmarks, int row0, int repeats, int first,
            int steps, int whole_from, int whole_to, int low, int high, unsigned thread, Element *tiles) {
     const int warp = thread / 32, lane = thread % 32, wm = warp * 16;
-    const bool full = d == 128;
+    const bool full = d == 128 && dv == 128;
     Element *const ring = tiles + 2176;
     for (int step = 0; step < 2; ++step) { // the rows of Q belong to the first group
         if (step < steps)             {
@@ -241,7 +241,7 @@ __device__ __forceinline__ void block(int rows, int t, int d, float scale, bool 
                 const Element *source = v + (key0 + r) * ldv + c;
 #pragma unroll
                 for (int i = 0; i < 16; ++i) {
-                    const int left = key0 + r + i * 2 < t ? d - c : 0;
+                    const int left = key0 + r + i * 2 < t ? dv - c : 0;
                     word_copy(at + i * 272, left > 0 ? source : v, left);
                     source += 2 * ldv;
                 }
@@ -334,7 +334,7 @@ copies_commit();
                 const Element *source = v + (key0 + r) * ldv + c;
 #pragma unroll
                 for (int i = 0; i < 16; ++i) {
-                    const int left = key0 + r + i * 2 < t ? d - c : 0;
+                    const int left = key0 + r + i * 2 < t ? dv - c : 0;
                     word_copy(at + i * 272, left > 0 ? source : v, left);
                     source += 2 * ldv;
                 }
@@ -509,69 +509,69 @@ copies_commit();
                 marks[row * ldmarks] = rows_value(shift, 0);
                 marks[row * ldmarks + 1] = rows_value(total, 0);
             }
-            if (col + 0 < d)
+            if (col + 0 < dv)
                 parts[row * ldparts + col + 0] = sum_value(sum0, 0);
-            if (col + 1 < d)
+            if (col + 1 < dv)
                 parts[row * ldparts + col + 1] = sum_value(sum0, 1);
-            if (col + 8 < d)
+            if (col + 8 < dv)
                 parts[row * ldparts + col + 8] = sum_value(sum0, 4);
-            if (col + 9 < d)
+            if (col + 9 < dv)
                 parts[row * ldparts + col + 9] = sum_value(sum0, 5);
-            if (col + 16 < d)
+            if (col + 16 < dv)
                 parts[row * ldparts + col + 16] = sum_value(sum1, 0);
-            if (col + 17 < d)
+            if (col + 17 < dv)
                 parts[row * ldparts + col + 17] = sum_value(sum1, 1);
-            if (col + 24 < d)
+            if (col + 24 < dv)
                 parts[row * ldparts + col + 24] = sum_value(sum1, 4);
-            if (col + 25 < d)
+            if (col + 25 < dv)
                 parts[row * ldparts + col + 25] = sum_value(sum1, 5);
-            if (col + 32 < d)
+            if (col + 32 < dv)
                 parts[row * ldparts + col + 32] = sum_value(sum2, 0);
-            if (col + 33 < d)
+            if (col + 33 < dv)
                 parts[row * ldparts + col + 33] = sum_value(sum2, 1);
-            if (col + 40 < d)
+            if (col + 40 < dv)
                 parts[row * ldparts + col + 40] = sum_value(sum2, 4);
-            if (col + 41 < d)
+            if (col + 41 < dv)
                 parts[row * ldparts + col + 41] = sum_value(sum2, 5);
-            if (col + 48 < d)
+            if (col + 48 < dv)
                 parts[row * ldparts + col + 48] = sum_value(sum3, 0);
-            if (col + 49 < d)
+            if (col + 49 < dv)
                 parts[row * ldparts + col + 49] = sum_value(sum3, 1);
-            if (col + 56 < d)
+            if (col + 56 < dv)
                 parts[row * ldparts + col + 56] = sum_value(sum3, 4);
-            if (col + 57 < d)
+            if (col + 57 < dv)
                 parts[row * ldparts + col + 57] = sum_value(sum3, 5);
-            if (col + 64 < d)
+            if (col + 64 < dv)
                 parts[row * ldparts + col + 64] = sum_value(sum4, 0);
-            if (col + 65 < d)
+            if (col + 65 < dv)
                 parts[row * ldparts + col + 65] = sum_value(sum4, 1);
-            if (col + 72 < d)
+            if (col + 72 < dv)
                 parts[row * ldparts + col + 72] = sum_value(sum4, 4);
-            if (col + 73 < d)
+            if (col + 73 < dv)
                 parts[row * ldparts + col + 73] = sum_value(sum4, 5);
-            if (col + 80 < d)
+            if (col + 80 < dv)
                 parts[row * ldparts + col + 80] = sum_value(sum5, 0);
-            if (col + 81 < d)
+            if (col + 81 < dv)
                 parts[row * ldparts + col + 81] = sum_value(sum5, 1);
-            if (col + 88 < d)
+            if (col + 88 < dv)
                 parts[row * ldparts + col + 88] = sum_value(sum5, 4);
-            if (col + 89 < d)
+            if (col + 89 < dv)
                 parts[row * ldparts + col + 89] = sum_value(sum5, 5);
-            if (col + 96 < d)
+            if (col + 96 < dv)
                 parts[row * ldparts + col + 96] = sum_value(sum6, 0);
-            if (col + 97 < d)
+            if (col + 97 < dv)
                 parts[row * ldparts + col + 97] = sum_value(sum6, 1);
-            if (col + 104 < d)
+            if (col + 104 < dv)
                 parts[row * ldparts + col + 104] = sum_value(sum6, 4);
-            if (col + 105 < d)
+            if (col + 105 < dv)
                 parts[row * ldparts + col + 105] = sum_value(sum6, 5);
-            if (col + 112 < d)
+            if (col + 112 < dv)
                 parts[row * ldparts + col + 112] = sum_value(sum7, 0);
-            if (col + 113 < d)
+            if (col + 113 < dv)
                 parts[row * ldparts + col + 113] = sum_value(sum7, 1);
-            if (col + 120 < d)
+            if (col + 120 < dv)
                 parts[row * ldparts + col + 120] = sum_value(sum7, 4);
-            if (col + 121 < d)
+            if (col + 121 < dv)
                 parts[row * ldparts + col + 121] = sum_value(sum7, 5);
         }
     }
@@ -582,69 +582,69 @@ copies_commit();
                 marks[row * ldmarks] = rows_value(shift, 1);
                 marks[row * ldmarks + 1] = rows_value(total, 1);
             }
-            if (col + 0 < d)
+            if (col + 0 < dv)
                 parts[row * ldparts + col + 0] = sum_value(sum0, 2);
-            if (col + 1 < d)
+            if (col + 1 < dv)
                 parts[row * ldparts + col + 1] = sum_value(sum0, 3);
-            if (col + 8 < d)
+            if (col + 8 < dv)
                 parts[row * ldparts + col + 8] = sum_value(sum0, 6);
-            if (col + 9 < d)
+            if (col + 9 < dv)
                 parts[row * ldparts + col + 9] = sum_value(sum0, 7);
-            if (col + 16 < d)
+            if (col + 16 < dv)
                 parts[row * ldparts + col + 16] = sum_value(sum1, 2);
-            if (col + 17 < d)
+            if (col + 17 < dv)
                 parts[row * ldparts + col + 17] = sum_value(sum1, 3);
-            if (col + 24 < d)
+            if (col + 24 < dv)
                 parts[row * ldparts + col + 24] = sum_value(sum1, 6);
-            if (col + 25 < d)
+            if (col + 25 < dv)
                 parts[row * ldparts + col + 25] = sum_value(sum1, 7);
-            if (col + 32 < d)
+            if (col + 32 < dv)
                 parts[row * ldparts + col + 32] = sum_value(sum2, 2);
-            if (col + 33 < d)
+            if (col + 33 < dv)
                 parts[row * ldparts + col + 33] = sum_value(sum2, 3);
-            if (col + 40 < d)
+            if (col + 40 < dv)
                 parts[row * ldparts + col + 40] = sum_value(sum2, 6);
-            if (col + 41 < d)
+            if (col + 41 < dv)
                 parts[row * ldparts + col + 41] = sum_value(sum2, 7);
-            if (col + 48 < d)
+            if (col + 48 < dv)
                 parts[row * ldparts + col + 48] = sum_value(sum3, 2);
-            if (col + 49 < d)
+            if (col + 49 < dv)
                 parts[row * ldparts + col + 49] = sum_value(sum3, 3);
-            if (col + 56 < d)
+            if (col + 56 < dv)
                 parts[row * ldparts + col + 56] = sum_value(sum3, 6);
-            if (col + 57 < d)
+            if (col + 57 < dv)
                 parts[row * ldparts + col + 57] = sum_value(sum3, 7);
-            if (col + 64 < d)
+            if (col + 64 < dv)
                 parts[row * ldparts + col + 64] = sum_value(sum4, 2);
-            if (col + 65 < d)
+            if (col + 65 < dv)
                 parts[row * ldparts + col + 65] = sum_value(sum4, 3);
-            if (col + 72 < d)
+            if (col + 72 < dv)
                 parts[row * ldparts + col + 72] = sum_value(sum4, 6);
-            if (col + 73 < d)
+            if (col + 73 < dv)
                 parts[row * ldparts + col + 73] = sum_value(sum4, 7);
-            if (col + 80 < d)
+            if (col + 80 < dv)
                 parts[row * ldparts + col + 80] = sum_value(sum5, 2);
-            if (col + 81 < d)
+            if (col + 81 < dv)
                 parts[row * ldparts + col + 81] = sum_value(sum5, 3);
-            if (col + 88 < d)
+            if (col + 88 < dv)
                 parts[row * ldparts + col + 88] = sum_value(sum5, 6);
-            if (col + 89 < d)
+            if (col + 89 < dv)
                 parts[row * ldparts + col + 89] = sum_value(sum5, 7);
-            if (col + 96 < d)
+            if (col + 96 < dv)
                 parts[row * ldparts + col + 96] = sum_value(sum6, 2);
-            if (col + 97 < d)
+            if (col + 97 < dv)
                 parts[row * ldparts + col + 97] = sum_value(sum6, 3);
-            if (col + 104 < d)
+            if (col + 104 < dv)
                 parts[row * ldparts + col + 104] = sum_value(sum6, 6);
-            if (col + 105 < d)
+            if (col + 105 < dv)
                 parts[row * ldparts + col + 105] = sum_value(sum6, 7);
-            if (col + 112 < d)
+            if (col + 112 < dv)
                 parts[row * ldparts + col + 112] = sum_value(sum7, 2);
-            if (col + 113 < d)
+            if (col + 113 < dv)
                 parts[row * ldparts + col + 113] = sum_value(sum7, 3);
-            if (col + 120 < d)
+            if (col + 120 < dv)
                 parts[row * ldparts + col + 120] = sum_value(sum7, 6);
-            if (col + 121 < d)
+            if (col + 121 < dv)
                 parts[row * ldparts + col + 121] = sum_value(sum7, 7);
         }
     }
@@ -701,8 +701,8 @@ static __device__ __forceinline__ void compute_tile(const Args &p, unsigned numb
     auto *const tiles = reinterpret_cast<Element *>(shared);
     if (seen.steps > 0)
         pack_queries(tiles, q, p.q_row, p.q_head, row0, rows, p.shared, p.d, thread);
-    block(rows, t, p.d, p.scale, p.turned, k, p.k_row, v, p.v_row, static_cast<float *>(p.o) + first_row * p.d,
-          size_t(p.splits) * p.d, p.lse + first_row * 2, size_t(p.splits) * 2, row0, p.shared, seen.first, seen.steps,
+    block(rows, t, p.d, p.dv, p.scale, p.turned, k, p.k_row, v, p.v_row, static_cast<float *>(p.o) + first_row * p.dv,
+          size_t(p.splits) * p.dv, p.lse + first_row * 2, size_t(p.splits) * 2, row0, p.shared, seen.first, seen.steps,
           seen.whole_from, seen.whole_to, low, high, thread, tiles);
 }
 
