@@ -29,10 +29,10 @@ from tensorop.target import KitRequest
 from tensorop.toolchain import cache, tool
 from tensorop.toolchain.cache import BuildLog
 
-COMMON = 6  # controls of every kit: the plain kernel and faults around it (native/device/kit/faults.h.j2)
+COMMON = 7  # controls of every kit: the plain kernel and faults around it (native/device/kit/faults.h.j2)
 # Multiply-adds up to which each element is compared, bytes of all operand sets, us of a CUDA graph, ms of warm-up,
-# rounds, and the limit of a step in seconds.
-SETTINGS = "8589934592 180000000 2000 300 9 300"
+# rounds, the limit of a step in seconds, and calls without a pause that must give the same result.
+SETTINGS = "8589934592 180000000 2000 300 9 300 2000"
 LARGEST = 3e11  # multiply-adds of a random problem
 _GLIBC = "2.28"
 

@@ -348,6 +348,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     pretended(tmp_path)
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
+    monkeypatch.setattr(kit, "SETTINGS", "8589934592 180000000 2000 300 9 300 24")  # calls of a soak
     monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16x24 1x2x1x3x1x8x8")
     of = opened.open_product(root)
     export.export(device.read(of), tmp_path / "kit", KitRequest(kinds=("control", "verify")))
@@ -360,7 +361,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     assert verified[0]["cases"] == 2 * 2 * 10  # shapes, layouts, forms
     refused = {row["of"]["control"]: row.get("message") for row in lines if row.get("kind") == "control"}
     assert refused.pop("oracle") is refused.pop("plain") is None
-    assert len(refused) == 5 + len(ATTENTION.on_device.faults)
+    assert len(refused) == 6 + len(ATTENTION.on_device.faults)
     assert all(refused.values())
     sizes = {"b": 1, "h": 4, "g": 4, "s": 1024, "t": 1024, "d": 80, "dv": 80}
     explained = here.explain(of, ATTENTION.reference.problem("f16", sizes, {"right": 0}))

@@ -13,7 +13,7 @@ from tensorop.author import offline
 from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import job_kernels, product
+from tensorop.cuda import job_kernels, kit, product
 from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
@@ -44,6 +44,7 @@ def test_its_judge_refuses_each_fault_and_explain_names_its_choice(
     publish.publish(publish.stage(made, root), root)
     driver(tmp_path, operator)
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
+    monkeypatch.setattr(kit, "SETTINGS", "8589934592 180000000 2000 300 9 300 24")  # calls of a soak
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
     of = opened.open_product(root, (EXAMPLE,))
     export.export(device.read(of), tmp_path / "kit", KitRequest(kinds=("control",)))
@@ -53,7 +54,7 @@ def test_its_judge_refuses_each_fault_and_explain_names_its_choice(
     lines = [json.loads(line) for line in (tmp_path / "kit/result.jsonl").read_text().splitlines()]
     refused = {row["of"]["control"]: row.get("message") for row in lines if "step" in row}
     assert refused.pop("oracle") is refused.pop("plain") is None
-    assert len(refused) == 7
+    assert len(refused) == 8
     assert all(refused.values())
     problem = operator.reference.problem("bf16", {"m": 1000, "n": 1000})
     explained = here.explain(of, problem)

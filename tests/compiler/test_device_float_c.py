@@ -114,7 +114,7 @@ def test_from_python_the_result_is_float(root: Path) -> None:
 
 @pytest.mark.extended
 def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
+    monkeypatch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60 24")
     monkeypatch.setattr(kit, "verified", lambda _: "17x9x20x2")
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
@@ -129,7 +129,7 @@ def test_its_kit_judges_floats(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert {row["outcome"] for row in told} == {"ok"}
     refused = [row.get("message") for row in told if row["kind"] == "control" and row["of"]["control"] != "oracle"]
     assert refused.pop(0) is None  # the plain kernel's
-    assert len(refused) == 15
+    assert len(refused) == 16
     assert all(refused)
     timed = [row for row in told if row["kind"] == "time"]
     assert {row["of"]["dtype"] for row in timed} == {"f16_f32"}

@@ -56,7 +56,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     publish.publish(publish.stage(product.product(content), root), root)
     driver(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
+        patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60 24")
         patch.setattr(kit, "verified", lambda _: "64x48x40x1 33x17x50x2")
         patch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
         patch.setattr(nvcc, "nvcc", lambda: None)
@@ -107,9 +107,10 @@ def test_faulty_kernels_are_refused_all_variants_verified_and_timed(exported: Ex
     by_kind = {kind: [row for row in told if row["kind"] == kind] for kind in ("control", "verify", "time")}
     reasons = {row["of"]["control"]: row.get("message") for row in by_kind["control"]}
     assert reasons.pop("oracle") is reasons.pop("plain") is None
-    assert len(reasons) == 15
+    assert len(reasons) == 16
     assert reasons["writes-past-edge"] == "wrote outside a buffer"
     assert reasons["changes-an-input"] == "changed an input"
+    assert reasons["wrong-in-some-calls"].startswith("in 24 calls without a pause, ")
     assert reasons["runs-on-legacy-stream"] == reasons["wrong-on-second-stream"]
     assert all(reasons.values())
     assert [row["of"]["variant"] for row in by_kind["verify"]] == list(range(-1, 24))
@@ -135,7 +136,7 @@ def test_a_run_that_was_stopped_goes_on(exported: Exported, measured: Path, tmp_
 
 @pytest.mark.parametrize(
     ("fault", "status", "said", "steps"),
-    [("FAKE_BLIND", 2, "the judge does not work", 1), ("FAKE_WRONG", 1, "the library computes wrong results", 18)],
+    [("FAKE_BLIND", 2, "the judge does not work", 1), ("FAKE_WRONG", 1, "the library computes wrong results", 19)],
 )
 def test_a_broken_judge_and_a_wrong_library_end_it(
     exported: Exported, tmp_path: Path, fault: str, status: int, said: str, steps: int
@@ -329,7 +330,7 @@ def test_the_command_says_what_came_of_it(exported: Exported, measured: Path, tm
 
 def _there(exported: Exported, patch: pytest.MonkeyPatch, **said: str) -> list[str]:
     """This machine has the device. Returns the texts of the kernels that are built, as they come."""
-    patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60")
+    patch.setattr(kit, "SETTINGS", "32768 20000 1 0 3 60 24")
     patch.setattr(kit, "verified", lambda _: "64x48x40x1")
     patch.setattr(export, "PROBES", 0)
     patch.setattr(attached, "attached", lambda _: "a GPU")
@@ -409,7 +410,7 @@ def test_verify_and_bench_are_the_kits_where_the_device_is(exported: Exported, m
     judged = json.loads(told("verify", "--format", "json"))
     assert judged["ok"]
     assert [one["variant"] for one in judged["verdicts"]] == list(range(-1, 24))
-    assert sum(bool(one["refused"]) for one in judged["controls"]) == 15
+    assert sum(bool(one["refused"]) for one in judged["controls"]) == 16
     words = "--shapes", "33x50x65", "--layout", "1"
     rows = json.loads(told("bench", *words, "--format", "json"))
     figures = [(row["shape"], row["dtype"], row["layout"]) for row in rows["results"]]

@@ -102,6 +102,7 @@ static pointer room_for_sums(const struct judged *p) {
             buffer_free(&sums);
         sums = buffer_make(bytes, 0);
     }
+    must(cu.cuMemsetD8_v2(sums.at, POISON, sums.bytes), "poison");
     return sums.at;
 }
 

@@ -126,6 +126,10 @@ void plain(const struct judged *p, const pointer *at, pointer workspace, int fau
 /* judge.c: judges one arm on one problem: result, bounds, stream, and reproducibility. */
 const char *judge_arm(const struct arm *arm, const struct judged *p, uint64_t seed, int shift);
 
+/* soak.c: judges `calls` calls without a pause, of which each must give the first one's result. */
+const char *soak_arm(const struct arm *arm, const struct judged *p, int calls, uint64_t seed,
+                     int shift);
+
 /* variants.c */
 struct arm arm_of_variant(int variant);
 struct arm arm_of_fault(int fault);

@@ -41,8 +41,9 @@ static void read_plan(const char *path) {
         else if (!strcmp(text, "platform"))
             about.platform = strdup(value);
         else if (!strcmp(text, "settings"))
-            sscanf(value, "%lf %lf %lf %lf %d %d", &settings.every, &settings.l2,
-                   &settings.graph_us, &settings.heat_ms, &settings.rounds, &settings.seconds);
+            sscanf(value, "%lf %lf %lf %lf %d %d %d", &settings.every, &settings.l2,
+                   &settings.graph_us, &settings.heat_ms, &settings.rounds, &settings.seconds,
+                   &settings.calls);
         else {
             value[-1] = ' ';
             steps = realloc(steps, sizeof *steps * (about.steps + 1));

@@ -4,7 +4,7 @@
 
 struct settings {
     double every, l2, graph_us, heat_ms; /* judge.c, clock.c */
-    int rounds, seconds;                 /* seconds: time limit of a step */
+    int rounds, seconds, calls; /* seconds: time limit of a step; calls: of soak.c, 0 for none */
 };
 extern struct settings settings;
 extern double clock_l2, clock_graph_us, clock_heat_ms;

@@ -91,7 +91,7 @@ static int run_fault(const struct arm *arm, const struct judged *p, const pointe
                      pointer workspace, stream on) {
     static stream known;
     static pointer seen;
-    static int calls;
+    static int calls, own;
     const int fault = arm->number;
     ++calls;
     if (!known)
@@ -108,6 +108,8 @@ static int run_fault(const struct arm *arm, const struct judged *p, const pointe
         poke(at[RESULT] + operand_bytes(p, RESULT), 0x3c00, on);
     if (fault == FAULT_CHANGES_AN_INPUT)
         poke(at[0], 0x4000, on);
+    if (fault == FAULT_WRONG_IN_SOME_CALLS && ++own % 16 == 0) /* the judge makes three */
+        poke(at[RESULT], 0x4000, on);
     return 0;
 }
 

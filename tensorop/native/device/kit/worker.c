@@ -43,6 +43,8 @@ static void control(int fault) {
         const struct arm arm = arm_of_fault(fault);
         const struct judged p = fault_problem(fault);
         wrong = judge_arm(&arm, &p, secret(), 0);
+        if (!wrong && settings.calls)
+            wrong = soak_arm(&arm, &p, settings.calls, secret(), 0);
     }
     const bool refused = fault > 0;
     row_add("\"kind\":\"control\",\"of\":{\"control\":\"%s\"}",
@@ -65,7 +67,8 @@ static void verify(int variant, const char *shapes) {
     const char *wrong = NULL;
     int cases = 0, numbers[NUMBERS], layout[LAYOUTS + 1];
     arm.name = variant < 0 ? "the library's choice" : arm.name;
-    while (!wrong && (shapes = read_numbers(shapes, numbers)))
+    while (!wrong && (shapes = read_numbers(shapes, numbers))) {
+        bool soaked = settings.calls == 0; /* once for each shape */
         for (int i = 0; i < forms * TYPES << LAYOUTS && !wrong; i++) {
             const int form = i / (TYPES << LAYOUTS), shift = form_shift(form);
             for (int j = 0; j < LAYOUTS; j++)
@@ -75,9 +78,13 @@ static void verify(int variant, const char *shapes) {
                 continue;
             cases++;
             wrong = judge_arm(&arm, &p, secret(), shift);
+            if (!wrong && !soaked)
+                wrong = soak_arm(&arm, &p, settings.calls, secret(), shift);
+            soaked = true;
             case_text(&p, text, sizeof text);
             snprintf(label, sizeof label, "%s %s shift %d", arm.name, text, shift);
         }
+    }
     row_add("\"kind\":\"verify\",\"of\":{\"variant\":%d},\"cases\":%d", variant, cases);
     add_verdict(wrong ? "wrong-result" : "ok", wrong, label);
 }
