@@ -150,11 +150,283 @@ static void avx2_f32_direct_330b_rows_1_tail(size_t m, size_t n, size_t k, float
     }
 }
 
-/* A's columns are contiguous, lda apart. */
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_330b_tile_12x1(size_t m, size_t k, const float *restrict a, size_t lda,
+                               const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                               float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c2_0_0 = _mm256_setzero_ps();
+    __m256 c3_0_0 = _mm256_setzero_ps();
+    __m256 c4_0_0 = _mm256_setzero_ps();
+    __m256 c5_0_0 = _mm256_setzero_ps();
+    __m256 c6_0_0 = _mm256_setzero_ps();
+    __m256 c7_0_0 = _mm256_setzero_ps();
+    __m256 c8_0_0 = _mm256_setzero_ps();
+    __m256 c9_0_0 = _mm256_setzero_ps();
+    __m256 c10_0_0 = _mm256_setzero_ps();
+    __m256 c11_0_0 = _mm256_setzero_ps();
+    for (; k; --k) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const __m256 a1 = _mm256_loadu_ps(a + 0 * lda + 1 * lanes);
+        const __m256 a2 = _mm256_loadu_ps(a + 0 * lda + 2 * lanes);
+        const __m256 a3 = _mm256_loadu_ps(a + 0 * lda + 3 * lanes);
+        const __m256 a4 = _mm256_loadu_ps(a + 0 * lda + 4 * lanes);
+        const __m256 a5 = _mm256_loadu_ps(a + 0 * lda + 5 * lanes);
+        const __m256 a6 = _mm256_loadu_ps(a + 0 * lda + 6 * lanes);
+        const __m256 a7 = _mm256_loadu_ps(a + 0 * lda + 7 * lanes);
+        const __m256 a8 = _mm256_loadu_ps(a + 0 * lda + 8 * lanes);
+        const __m256 a9 = _mm256_loadu_ps(a + 0 * lda + 9 * lanes);
+        const __m256 a10 = _mm256_loadu_ps(a + 0 * lda + 10 * lanes);
+        const __m256 a11 = _mm256_loadu_ps(a + 0 * lda + 11 * lanes);
+        const float b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b0), c1_0_0);
+        c2_0_0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b0), c2_0_0);
+        c3_0_0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b0), c3_0_0);
+        c4_0_0 = _mm256_fmadd_ps(a4, _mm256_set1_ps(b0), c4_0_0);
+        c5_0_0 = _mm256_fmadd_ps(a5, _mm256_set1_ps(b0), c5_0_0);
+        c6_0_0 = _mm256_fmadd_ps(a6, _mm256_set1_ps(b0), c6_0_0);
+        c7_0_0 = _mm256_fmadd_ps(a7, _mm256_set1_ps(b0), c7_0_0);
+        c8_0_0 = _mm256_fmadd_ps(a8, _mm256_set1_ps(b0), c8_0_0);
+        c9_0_0 = _mm256_fmadd_ps(a9, _mm256_set1_ps(b0), c9_0_0);
+        c10_0_0 = _mm256_fmadd_ps(a10, _mm256_set1_ps(b0), c10_0_0);
+        c11_0_0 = _mm256_fmadd_ps(a11, _mm256_set1_ps(b0), c11_0_0);
+
+        a += lda;
+        b += rsb;
+    }
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        _mm256_storeu_ps(c + 0 * ldc + 0 * lanes, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 1 * lanes, _mm256_mul_ps(c1_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 2 * lanes, _mm256_mul_ps(c2_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 3 * lanes, _mm256_mul_ps(c3_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 4 * lanes, _mm256_mul_ps(c4_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 5 * lanes, _mm256_mul_ps(c5_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 6 * lanes, _mm256_mul_ps(c6_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 7 * lanes, _mm256_mul_ps(c7_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 8 * lanes, _mm256_mul_ps(c8_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 9 * lanes, _mm256_mul_ps(c9_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 10 * lanes, _mm256_mul_ps(c10_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 11 * lanes, _mm256_mul_ps(c11_0_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_loadu_ps(c + 0 * ldc + 0 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 0 * lanes,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old1_0 = _mm256_loadu_ps(c + 0 * ldc + 1 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 1 * lanes,
+            _mm256_fmadd_ps(old1_0, _mm256_set1_ps(beta), _mm256_mul_ps(c1_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old2_0 = _mm256_loadu_ps(c + 0 * ldc + 2 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 2 * lanes,
+            _mm256_fmadd_ps(old2_0, _mm256_set1_ps(beta), _mm256_mul_ps(c2_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old3_0 = _mm256_loadu_ps(c + 0 * ldc + 3 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 3 * lanes,
+            _mm256_fmadd_ps(old3_0, _mm256_set1_ps(beta), _mm256_mul_ps(c3_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old4_0 = _mm256_loadu_ps(c + 0 * ldc + 4 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 4 * lanes,
+            _mm256_fmadd_ps(old4_0, _mm256_set1_ps(beta), _mm256_mul_ps(c4_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old5_0 = _mm256_loadu_ps(c + 0 * ldc + 5 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 5 * lanes,
+            _mm256_fmadd_ps(old5_0, _mm256_set1_ps(beta), _mm256_mul_ps(c5_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old6_0 = _mm256_loadu_ps(c + 0 * ldc + 6 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 6 * lanes,
+            _mm256_fmadd_ps(old6_0, _mm256_set1_ps(beta), _mm256_mul_ps(c6_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old7_0 = _mm256_loadu_ps(c + 0 * ldc + 7 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 7 * lanes,
+            _mm256_fmadd_ps(old7_0, _mm256_set1_ps(beta), _mm256_mul_ps(c7_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old8_0 = _mm256_loadu_ps(c + 0 * ldc + 8 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 8 * lanes,
+            _mm256_fmadd_ps(old8_0, _mm256_set1_ps(beta), _mm256_mul_ps(c8_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old9_0 = _mm256_loadu_ps(c + 0 * ldc + 9 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 9 * lanes,
+            _mm256_fmadd_ps(old9_0, _mm256_set1_ps(beta), _mm256_mul_ps(c9_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old10_0 = _mm256_loadu_ps(c + 0 * ldc + 10 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 10 * lanes,
+            _mm256_fmadd_ps(old10_0, _mm256_set1_ps(beta), _mm256_mul_ps(c10_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old11_0 = _mm256_loadu_ps(c + 0 * ldc + 11 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 11 * lanes,
+            _mm256_fmadd_ps(old11_0, _mm256_set1_ps(beta), _mm256_mul_ps(c11_0_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_330b_tile_8x1(size_t m, size_t k, const float *restrict a, size_t lda,
+                              const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                              float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c2_0_0 = _mm256_setzero_ps();
+    __m256 c3_0_0 = _mm256_setzero_ps();
+    __m256 c4_0_0 = _mm256_setzero_ps();
+    __m256 c5_0_0 = _mm256_setzero_ps();
+    __m256 c6_0_0 = _mm256_setzero_ps();
+    __m256 c7_0_0 = _mm256_setzero_ps();
+    for (; k; --k) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const __m256 a1 = _mm256_loadu_ps(a + 0 * lda + 1 * lanes);
+        const __m256 a2 = _mm256_loadu_ps(a + 0 * lda + 2 * lanes);
+        const __m256 a3 = _mm256_loadu_ps(a + 0 * lda + 3 * lanes);
+        const __m256 a4 = _mm256_loadu_ps(a + 0 * lda + 4 * lanes);
+        const __m256 a5 = _mm256_loadu_ps(a + 0 * lda + 5 * lanes);
+        const __m256 a6 = _mm256_loadu_ps(a + 0 * lda + 6 * lanes);
+        const __m256 a7 = _mm256_loadu_ps(a + 0 * lda + 7 * lanes);
+        const float b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b0), c1_0_0);
+        c2_0_0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b0), c2_0_0);
+        c3_0_0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b0), c3_0_0);
+        c4_0_0 = _mm256_fmadd_ps(a4, _mm256_set1_ps(b0), c4_0_0);
+        c5_0_0 = _mm256_fmadd_ps(a5, _mm256_set1_ps(b0), c5_0_0);
+        c6_0_0 = _mm256_fmadd_ps(a6, _mm256_set1_ps(b0), c6_0_0);
+        c7_0_0 = _mm256_fmadd_ps(a7, _mm256_set1_ps(b0), c7_0_0);
+
+        a += lda;
+        b += rsb;
+    }
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        _mm256_storeu_ps(c + 0 * ldc + 0 * lanes, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 1 * lanes, _mm256_mul_ps(c1_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 2 * lanes, _mm256_mul_ps(c2_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 3 * lanes, _mm256_mul_ps(c3_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 4 * lanes, _mm256_mul_ps(c4_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 5 * lanes, _mm256_mul_ps(c5_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 6 * lanes, _mm256_mul_ps(c6_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 7 * lanes, _mm256_mul_ps(c7_0_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_loadu_ps(c + 0 * ldc + 0 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 0 * lanes,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old1_0 = _mm256_loadu_ps(c + 0 * ldc + 1 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 1 * lanes,
+            _mm256_fmadd_ps(old1_0, _mm256_set1_ps(beta), _mm256_mul_ps(c1_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old2_0 = _mm256_loadu_ps(c + 0 * ldc + 2 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 2 * lanes,
+            _mm256_fmadd_ps(old2_0, _mm256_set1_ps(beta), _mm256_mul_ps(c2_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old3_0 = _mm256_loadu_ps(c + 0 * ldc + 3 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 3 * lanes,
+            _mm256_fmadd_ps(old3_0, _mm256_set1_ps(beta), _mm256_mul_ps(c3_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old4_0 = _mm256_loadu_ps(c + 0 * ldc + 4 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 4 * lanes,
+            _mm256_fmadd_ps(old4_0, _mm256_set1_ps(beta), _mm256_mul_ps(c4_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old5_0 = _mm256_loadu_ps(c + 0 * ldc + 5 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 5 * lanes,
+            _mm256_fmadd_ps(old5_0, _mm256_set1_ps(beta), _mm256_mul_ps(c5_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old6_0 = _mm256_loadu_ps(c + 0 * ldc + 6 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 6 * lanes,
+            _mm256_fmadd_ps(old6_0, _mm256_set1_ps(beta), _mm256_mul_ps(c6_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old7_0 = _mm256_loadu_ps(c + 0 * ldc + 7 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 7 * lanes,
+            _mm256_fmadd_ps(old7_0, _mm256_set1_ps(beta), _mm256_mul_ps(c7_0_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+static inline __attribute__((always_inline)) void
+avx2_f32_direct_330b_tile_4x1(size_t m, size_t k, const float *restrict a, size_t lda,
+                              const float *restrict b, size_t rsb, size_t csb, float alpha, float beta,
+                              float *restrict c, size_t ldc) {
+    const size_t lanes = 8;
+    const __m256i full = _mm256_set1_epi32(-1);
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    __m256 c0_0_0 = _mm256_setzero_ps();
+    __m256 c1_0_0 = _mm256_setzero_ps();
+    __m256 c2_0_0 = _mm256_setzero_ps();
+    __m256 c3_0_0 = _mm256_setzero_ps();
+    for (; k; --k) {
+        const __m256 a0 = _mm256_loadu_ps(a + 0 * lda + 0 * lanes);
+        const __m256 a1 = _mm256_loadu_ps(a + 0 * lda + 1 * lanes);
+        const __m256 a2 = _mm256_loadu_ps(a + 0 * lda + 2 * lanes);
+        const __m256 a3 = _mm256_loadu_ps(a + 0 * lda + 3 * lanes);
+        const float b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = _mm256_fmadd_ps(a0, _mm256_set1_ps(b0), c0_0_0);
+        c1_0_0 = _mm256_fmadd_ps(a1, _mm256_set1_ps(b0), c1_0_0);
+        c2_0_0 = _mm256_fmadd_ps(a2, _mm256_set1_ps(b0), c2_0_0);
+        c3_0_0 = _mm256_fmadd_ps(a3, _mm256_set1_ps(b0), c3_0_0);
+
+        a += lda;
+        b += rsb;
+    }
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        _mm256_storeu_ps(c + 0 * ldc + 0 * lanes, _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 1 * lanes, _mm256_mul_ps(c1_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 2 * lanes, _mm256_mul_ps(c2_0_0, _mm256_set1_ps(alpha)));
+        _mm256_storeu_ps(c + 0 * ldc + 3 * lanes, _mm256_mul_ps(c3_0_0, _mm256_set1_ps(alpha)));
+    } else {
+        const __m256 old0_0 = _mm256_loadu_ps(c + 0 * ldc + 0 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 0 * lanes,
+            _mm256_fmadd_ps(old0_0, _mm256_set1_ps(beta), _mm256_mul_ps(c0_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old1_0 = _mm256_loadu_ps(c + 0 * ldc + 1 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 1 * lanes,
+            _mm256_fmadd_ps(old1_0, _mm256_set1_ps(beta), _mm256_mul_ps(c1_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old2_0 = _mm256_loadu_ps(c + 0 * ldc + 2 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 2 * lanes,
+            _mm256_fmadd_ps(old2_0, _mm256_set1_ps(beta), _mm256_mul_ps(c2_0_0, _mm256_set1_ps(alpha))));
+        const __m256 old3_0 = _mm256_loadu_ps(c + 0 * ldc + 3 * lanes);
+        _mm256_storeu_ps(
+            c + 0 * ldc + 3 * lanes,
+            _mm256_fmadd_ps(old3_0, _mm256_set1_ps(beta), _mm256_mul_ps(c3_0_0, _mm256_set1_ps(alpha))));
+    }
+}
+
+/* A's columns are contiguous, lda apart. For a single column, tall tiles read long pieces of A's columns. */
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_down(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                           const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {
     const size_t lanes = 8;
+    while (n == 1 && m >= 12 * lanes) {
+        avx2_f32_direct_330b_tile_12x1(12 * lanes, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        a += 12 * lanes;
+        c += 12 * lanes;
+        m -= 12 * lanes;
+    }
+    if (n == 1 && m >= 8 * lanes) {
+        avx2_f32_direct_330b_tile_8x1(8 * lanes, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        a += 8 * lanes;
+        c += 8 * lanes;
+        m -= 8 * lanes;
+    }
+    if (n == 1 && m >= 4 * lanes) {
+        avx2_f32_direct_330b_tile_4x1(4 * lanes, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        a += 4 * lanes;
+        c += 4 * lanes;
+        m -= 4 * lanes;
+    }
+    if (m == 0)
+        return;
     for (; m > 1 * lanes; m -= 1 * lanes) {
         avx2_f32_direct_330b_rows_1(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 1 * lanes;

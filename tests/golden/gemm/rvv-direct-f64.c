@@ -77,11 +77,134 @@ static void rvv_f64_direct_0dc0_rows_1_tail(size_t m, size_t n, size_t k, double
     }
 }
 
-/* A's columns are contiguous, lda apart. */
+static inline __attribute__((always_inline)) void
+rvv_f64_direct_0dc0_tile_4x1_tail(size_t m, size_t k, const double *restrict a, size_t lda,
+                                  const double *restrict b, size_t rsb, size_t csb, double alpha, double beta,
+                                  double *restrict c, size_t ldc) {
+    const size_t lanes = __riscv_vsetvlmax_e64m2();
+    const size_t full = lanes;
+    const size_t tail = ((size_t)(m - 3 * lanes));
+    (void)m, (void)full, (void)lanes, (void)rsb;
+    vfloat64m2_t c0_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c1_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c2_0_0 = __riscv_vfmv_v_f_f64m2(0, full);
+    vfloat64m2_t c3_0_0 = __riscv_vfmv_v_f_f64m2(0, tail);
+    if (k > 1) {
+        vfloat64m2_t x0, y0;
+        vfloat64m2_t x1, y1;
+        vfloat64m2_t x2, y2;
+        vfloat64m2_t x3, y3;
+        double s0, t0;
+        x0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, full);
+        x1 = __riscv_vle64_v_f64m2(a + 0 * lda + 1 * lanes, full);
+        x2 = __riscv_vle64_v_f64m2(a + 0 * lda + 2 * lanes, full);
+        x3 = __riscv_vle64_v_f64m2(a + 0 * lda + 3 * lanes, tail);
+        s0 = b[0 * rsb + 0 * csb];
+
+        for (; k > 2; k -= 2) {
+            y0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
+            y1 = __riscv_vle64_v_f64m2(a + 1 * lda + 1 * lanes, full);
+            y2 = __riscv_vle64_v_f64m2(a + 1 * lda + 2 * lanes, full);
+            y3 = __riscv_vle64_v_f64m2(a + 1 * lda + 3 * lanes, tail);
+            t0 = b[1 * rsb + 0 * csb];
+
+            c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, s0, x0, full);
+            c1_0_0 = __riscv_vfmacc_vf_f64m2(c1_0_0, s0, x1, full);
+            c2_0_0 = __riscv_vfmacc_vf_f64m2(c2_0_0, s0, x2, full);
+            c3_0_0 = __riscv_vfmacc_vf_f64m2(c3_0_0, s0, x3, tail);
+
+            a += 2 * lda;
+            b += 2 * rsb;
+            x0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, full);
+            x1 = __riscv_vle64_v_f64m2(a + 0 * lda + 1 * lanes, full);
+            x2 = __riscv_vle64_v_f64m2(a + 0 * lda + 2 * lanes, full);
+            x3 = __riscv_vle64_v_f64m2(a + 0 * lda + 3 * lanes, tail);
+            s0 = b[0 * rsb + 0 * csb];
+
+            c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, t0, y0, full);
+            c1_0_0 = __riscv_vfmacc_vf_f64m2(c1_0_0, t0, y1, full);
+            c2_0_0 = __riscv_vfmacc_vf_f64m2(c2_0_0, t0, y2, full);
+            c3_0_0 = __riscv_vfmacc_vf_f64m2(c3_0_0, t0, y3, tail);
+        }
+        if (k == 2) {
+            y0 = __riscv_vle64_v_f64m2(a + 1 * lda + 0 * lanes, full);
+            y1 = __riscv_vle64_v_f64m2(a + 1 * lda + 1 * lanes, full);
+            y2 = __riscv_vle64_v_f64m2(a + 1 * lda + 2 * lanes, full);
+            y3 = __riscv_vle64_v_f64m2(a + 1 * lda + 3 * lanes, tail);
+            t0 = b[1 * rsb + 0 * csb];
+
+            c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, s0, x0, full);
+            c1_0_0 = __riscv_vfmacc_vf_f64m2(c1_0_0, s0, x1, full);
+            c2_0_0 = __riscv_vfmacc_vf_f64m2(c2_0_0, s0, x2, full);
+            c3_0_0 = __riscv_vfmacc_vf_f64m2(c3_0_0, s0, x3, tail);
+
+            c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, t0, y0, full);
+            c1_0_0 = __riscv_vfmacc_vf_f64m2(c1_0_0, t0, y1, full);
+            c2_0_0 = __riscv_vfmacc_vf_f64m2(c2_0_0, t0, y2, full);
+            c3_0_0 = __riscv_vfmacc_vf_f64m2(c3_0_0, t0, y3, tail);
+
+        } else {
+            c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, s0, x0, full);
+            c1_0_0 = __riscv_vfmacc_vf_f64m2(c1_0_0, s0, x1, full);
+            c2_0_0 = __riscv_vfmacc_vf_f64m2(c2_0_0, s0, x2, full);
+            c3_0_0 = __riscv_vfmacc_vf_f64m2(c3_0_0, s0, x3, tail);
+        }
+        k = 0;
+    }
+    for (; k; --k) {
+        const vfloat64m2_t a0 = __riscv_vle64_v_f64m2(a + 0 * lda + 0 * lanes, full);
+        const vfloat64m2_t a1 = __riscv_vle64_v_f64m2(a + 0 * lda + 1 * lanes, full);
+        const vfloat64m2_t a2 = __riscv_vle64_v_f64m2(a + 0 * lda + 2 * lanes, full);
+        const vfloat64m2_t a3 = __riscv_vle64_v_f64m2(a + 0 * lda + 3 * lanes, tail);
+        const double b0 = b[0 * rsb + 0 * csb];
+
+        c0_0_0 = __riscv_vfmacc_vf_f64m2(c0_0_0, b0, a0, full);
+        c1_0_0 = __riscv_vfmacc_vf_f64m2(c1_0_0, b0, a1, full);
+        c2_0_0 = __riscv_vfmacc_vf_f64m2(c2_0_0, b0, a2, full);
+        c3_0_0 = __riscv_vfmacc_vf_f64m2(c3_0_0, b0, a3, tail);
+
+        a += lda;
+        b += rsb;
+    }
+    /* C = alpha * tile + beta * C; at beta = 0 C is not read */
+    if (beta == 0) {
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 0 * lanes, __riscv_vfmul_vf_f64m2(c0_0_0, alpha, full), full);
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 1 * lanes, __riscv_vfmul_vf_f64m2(c1_0_0, alpha, full), full);
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 2 * lanes, __riscv_vfmul_vf_f64m2(c2_0_0, alpha, full), full);
+        __riscv_vse64_v_f64m2(c + 0 * ldc + 3 * lanes, __riscv_vfmul_vf_f64m2(c3_0_0, alpha, tail), tail);
+    } else {
+        const vfloat64m2_t old0_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 0 * lanes, full);
+        __riscv_vse64_v_f64m2(
+            c + 0 * ldc + 0 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c0_0_0, alpha, full), beta, old0_0, full), full);
+        const vfloat64m2_t old1_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 1 * lanes, full);
+        __riscv_vse64_v_f64m2(
+            c + 0 * ldc + 1 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c1_0_0, alpha, full), beta, old1_0, full), full);
+        const vfloat64m2_t old2_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 2 * lanes, full);
+        __riscv_vse64_v_f64m2(
+            c + 0 * ldc + 2 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c2_0_0, alpha, full), beta, old2_0, full), full);
+        const vfloat64m2_t old3_0 = __riscv_vle64_v_f64m2(c + 0 * ldc + 3 * lanes, tail);
+        __riscv_vse64_v_f64m2(
+            c + 0 * ldc + 3 * lanes,
+            __riscv_vfmacc_vf_f64m2(__riscv_vfmul_vf_f64m2(c3_0_0, alpha, tail), beta, old3_0, tail), tail);
+    }
+}
+
+/* A's columns are contiguous, lda apart. For a single column, tall tiles read long pieces of A's columns. */
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_down(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                          const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
     const size_t lanes = __riscv_vsetvlmax_e64m2();
+    while (n == 1 && m >= 4 * lanes) {
+        rvv_f64_direct_0dc0_tile_4x1_tail(4 * lanes, k, a, lda, b, rsb, csb, alpha, beta, c, ldc);
+        a += 4 * lanes;
+        c += 4 * lanes;
+        m -= 4 * lanes;
+    }
+    if (m == 0)
+        return;
     for (; m > 1 * lanes; m -= 1 * lanes) {
         rvv_f64_direct_0dc0_rows_1_tail(1 * lanes, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
         a += 1 * lanes;
