@@ -13,10 +13,17 @@ from tests.support.commands import ROOT, environment
 pytest.importorskip("torch")
 
 
-def test_the_example_runs(made: Path) -> None:
-    program = ROOT / "examples" / "torch" / "transformer.py"
-    done = subprocess.run(
-        [sys.executable, program, made], env=environment(), capture_output=True, text=True, timeout=120, check=False
-    )
+def ran(*words: str | Path) -> str:
+    command = [sys.executable, ROOT / "examples" / "torch" / words[0], *words[1:]]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout.removeprefix("largest difference: ")) < 1e-5
+    return done.stdout
+
+
+def test_the_example_runs(made: Path) -> None:
+    assert float(ran("transformer.py", made).removeprefix("largest difference: ")) < 1e-5
+
+
+@pytest.mark.parametrize("pages", [False, True])
+def test_tokens_that_are_written_one_by_one_are_torch_s(made: Path, pages: bool) -> None:
+    assert ran("decode.py", made, *["--pages"] * pages).startswith("120 of 120 tokens are torch's")
