@@ -336,7 +336,7 @@ def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
     done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "as expected\n"
-    _, source = re.findall(r"```c\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    source = "".join(re.findall(r"```c\n(.*?)```", PAGE.read_text(), re.DOTALL)[1:])
     command = [*zig_cc(), "-Wall", "-Werror", f"-I{root}/include", "-xc", "-c", "-", "-o", str(tmp_path / "page.o")]
     subprocess.run(command, input=source, text=True, check=True, env={**os.environ, **zig_environment()})
 
