@@ -209,9 +209,7 @@ class Task(JobContext):
             shapes = tuple(s for s in shapes if problems.work(operator, self.dtype, s) > always) or shapes
         found = problems.for_search(operator, self.dtype, shapes, budgets)
         on_a_clock = operator.clock_probes if suite and budgets.clock_probes else ()
-        # large ones take long: one layout
-        beyond_caches = (problems.of(operator, self.dtype, shape) for shape in on_a_clock)
-        return (*found, *(problem for problem in beyond_caches if problem not in found))
+        return tuple(dict.fromkeys((*found, *problems.distinct(operator, self.dtype, on_a_clock))))
 
     @cached_property
     def sketch(self) -> tuple[Problem, ...]:

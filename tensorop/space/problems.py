@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -226,6 +227,15 @@ def for_search(
     main = [of(operator, dtype, shape) for shape in affordable]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
+
+
+def distinct(operator: Operator, dtype: str, shapes: Sequence[tuple[int, ...]]) -> tuple[Problem, ...]:
+    """The shapes in each layout that the dispatch tells apart: models do not extend from one to another."""
+    found: dict[tuple[int, ...], Problem] = {}
+    for shape, number in itertools.product(shapes, range(len(operator.layouts))):
+        problem = of(operator, dtype, shape, number)
+        found.setdefault(tuple(features(operator, problem).values()), problem)
+    return tuple(found.values())
 
 
 def sketch(operator: Operator, found: Sequence[Problem], budgets: Budgets) -> tuple[Problem, ...]:

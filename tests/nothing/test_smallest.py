@@ -58,6 +58,10 @@ def test_a_clock_measures_a_matrix_beyond_every_cache(tmp_path: Path) -> None:
         without = task(tmp_path, journal, "native", "f64", "4x4x4").problems
     assert set(operator.clock_probes) <= shapes(with_suite)
     assert not set(operator.clock_probes) & shapes(without)
+    # one row by a matrix with contiguous rows, or columns; as a column of the transposed product it is the same
+    beyond = max(shape for shape in operator.clock_probes if shape[0] == 1)
+    there = [dict(one.options.pairs) for one in with_suite if operator.shapes.of(one.sizes) == beyond]
+    assert there == [operator.layouts[0], operator.layouts[1]]
 
 
 def test_a_direct_variant_names_a_suite_there_is(tmp_path: Path) -> None:
