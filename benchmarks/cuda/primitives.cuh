@@ -80,6 +80,136 @@ TEST(wgmma_pair_packed) {
 
 TEST(wgmma_element_value) { put<float>(out, T, element_value(get<uint16_t>(in, T))); }
 
+TEST(wgmma_box_load) {
+    fill();
+    const uint32_t at = shared_address(shared), b = at + 32768;
+    if (T == 0) {
+        barrier_init(b, 1);
+        barriers_visible();
+    }
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        barrier_expect(b, 2048);
+        box_load(at, &map, b, 40, 5, 0, 1);
+    }
+    barrier_wait(b, 0);
+    dump(out, shared, 2048);
+}
+
+TEST(wgmma_box_store) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    if (T == 0) {
+        box_store(&map, shared_address(shared), 40, 5, 0, 1);
+        tile_stores_done();
+    }
+}
+
+TEST(wgmma_weighed) {
+    copy(in, 8192);
+    shared_written();
+    __syncthreads();
+    float a[32], d[32];
+    uint32_t pairs[16] = {0};
+    take<32>(a, in, 2048);
+    take<32>(d, in, 2048 + 4096);
+    scores_there(a);
+    scores_packed(pairs, a);
+    wgmma_begin();
+#pragma unroll
+    for (int step = 0; step < 4; ++step)
+        wgmma_weighed(d, pairs, tile_of_values(shared_address(shared)), step);
+    wgmma_commit();
+    wgmma_wait<0>();
+    sums_there(d);
+    leave<32>(out, d);
+}
+
+TEST(wgmma_signs_turned) {
+    copy(in, 8192);
+    signs_turned(shared_address(shared));
+    dump(out, shared, 8192);
+}
+
+TEST(wgmma_scores_masked) {
+    float s[32];
+    take<32>(s, in, 0);
+    scores_masked(s, 80, 42, -30, 4, 200);
+    scores_masked(s, 80, 42, -2147475456, 2147475456, 90);
+    leave<32>(out, s);
+}
+
+TEST(wgmma_scores_exp2) {
+    float s[32], shift[2];
+    take<32>(s, in, 0);
+    take<2>(shift, in, 1024);
+    scores_exp2(s, 2, shift);
+    leave<32>(out, s);
+}
+
+TEST(wgmma_sums_by_rows) {
+    float s[32], by[2];
+    take<32>(s, in, 0);
+    take<2>(by, in, 2048);
+    sums_by_rows(s, by);
+    leave<32>(out, s);
+}
+
+TEST(wgmma_rows_lowest) {
+    float rows[2] = {0};
+    rows_lowest(rows);
+    leave<2>(out, rows);
+}
+
+TEST(wgmma_rows_most) {
+    float s[32], most[2] = {0};
+    take<32>(s, in, 0);
+    rows_most(most, s);
+    leave<2>(out, most);
+}
+
+TEST(wgmma_rows_shifted) {
+    float shift[2], most[2], factor[2] = {0};
+    take<2>(shift, in, 1024);
+    take<2>(most, in, 1536);
+    rows_shifted(shift, factor, most, 2);
+    leave<2>(out, shift);
+    leave<2>(out + 256, factor);
+}
+
+TEST(wgmma_rows_added) {
+    float s[32], total[2], factor[2];
+    take<32>(s, in, 0);
+    take<2>(total, in, 2048);
+    take<2>(factor, in, 2560);
+    rows_added(total, factor, s);
+    leave<2>(out, total);
+}
+
+TEST(wgmma_rows_total) {
+    float rows[2];
+    take<2>(rows, in, 2048);
+    rows_total(rows);
+    leave<2>(out, rows);
+}
+
+TEST(wgmma_rows_logarithm) {
+    float total[2], shift[2], logarithm[2] = {0};
+    take<2>(total, in, 2560);
+    take<2>(shift, in, 2048);
+    rows_logarithm(logarithm, total, shift);
+    leave<2>(out, logarithm);
+}
+
+TEST(wgmma_rows_inverted) {
+    float rows[2];
+    take<2>(rows, in, 2048);
+    rows_inverted(rows);
+    leave<2>(out, rows);
+}
+
 TEST(wgmma_word_read) { put<uint4>(out, T, word_read((const uint16_t *)in + 8 * T, T % 11 - 1)); }
 
 TEST(wgmma_half_word_read) {

@@ -59,6 +59,7 @@ class Test:
     cluster: int = 1
     after_first: bool = False
     map: str = ""
+    axes: int = 3  # of the map
     every: bool = False
     bounds: str = ""
 
@@ -286,21 +287,23 @@ def fragment_of(of_b: bool, turned: bool) -> Callable[[Variant, np.ndarray], Any
     return lambda _, given: given[:768].view(np.uint16).reshape(16, 24)[(col, row) if turned else (row, col)]
 
 
-def of_sums(of: Callable[..., Any], *rows: np.ndarray) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
-    """A thread's eight sums, made of those in WHOLE and of numbers of their rows."""
-    each = [one[:, np.arange(8) // 2 % 2] for one in rows]
+def of_sums(
+    of: Callable[..., Any], *rows: np.ndarray, count: int = 8
+) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
+    """A thread's `count` sums, made of those in WHOLE and of numbers of their rows."""
+    each = [one[:, np.arange(count) // 2 % 2] for one in rows]
     with np.errstate(invalid="ignore"):
-        return leaves(np.float32, lambda *_: of(WHOLE[:256].reshape(32, 8), *each))
+        return leaves(np.float32, lambda *_: of(WHOLE[: 32 * count].reshape(32, count), *each))
 
 
 def of_rows(value: Any) -> Callable[[Variant, np.ndarray, np.ndarray], np.ndarray]:
     return leaves(np.float32, lambda *_: value)
 
 
-def by_row(of: Callable[..., Any]) -> np.ndarray:
+def by_row(of: Callable[..., Any], count: int = 8) -> np.ndarray:
     """A function of a thread's sums in each of its two rows."""
-    sums = WHOLE[:256].reshape(32, 4, 2)
-    return np.stack([of(sums[:, part::2].reshape(32, 4), axis=1) for part in (0, 1)], axis=1)
+    sums = WHOLE[: 32 * count].reshape(32, count // 2, 2)
+    return np.stack([of(sums[:, part::2].reshape(32, count // 2), axis=1) for part in (0, 1)], axis=1)
 
 
 def four(of: Callable[..., Any], rows: np.ndarray) -> np.ndarray:
@@ -325,6 +328,32 @@ def masked(sums: np.ndarray) -> np.ndarray:
     i, j = t // 4 + e // 2 % 2 * 8, e // 4 * 8 + t % 4 * 2 + e % 2
     apart = 42 + j - (80 + i) // 2
     return np.where((apart >= -5) & (apart <= 4) & (42 + j < 50), sums, -np.inf)
+
+
+def masked_scores(scores: np.ndarray) -> np.ndarray:
+    t, e = np.arange(32)[:, None], np.arange(32)[None, :]
+    i, j = t // 4 + e // 2 % 2 * 8, e // 4 * 8 + t % 4 * 2 + e % 2
+    apart = 42 + j - (80 + i)
+    return np.where((apart >= -30) & (apart <= 4) & (42 + j < 90), scores, -np.inf)
+
+
+def placed() -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each register of each thread."""
+    names = {"thread": np.arange(128)[:, None], "register": np.arange(WGN // 2)[None, :]}
+    row, column = (np.broadcast_to(eval(text, {}, names), (128, WGN // 2)) for text in HOLDS)
+    return row, column
+
+
+def weighed_operands(variant: Variant) -> np.ndarray:
+    """B as box_load leaves it, A of each thread, then D."""
+    values = swizzled(encode(SMALL[1], variant.dtype).reshape(64, 64))
+    return words(values, SMALL[0][placed()].astype(np.float32), WHOLE)
+
+
+def weighed(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        sums = WHOLE.reshape(128, WGN // 2) + (SMALL[0] @ SMALL[1])[placed()]
+    return leaves(np.float32, lambda *_: sums)(variant, given, out)
 
 
 def early(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray | None:
@@ -433,6 +462,29 @@ TESTS: dict[str, dict[str, Test]] = {
         "overwritten": Test(("wgmma_wait",), operands, product(16), threads=128, size=16384),
         "groups": Test(("wgmma_commit",), operands, product(16), threads=128, size=16384),
         **alone("shared_written", product(1), rewritten, threads=128, size=16384),
+        "box_load": Test(
+            ("box_load",), noise, leaves(np.uint16, tile), ("shared_written",), map="in", axes=4, threads=128,
+        ),
+        "box_store": Test(("box_store",), noise, stored, map="out", axes=4, size=8192),
+        "weighed": Test(
+            ("tile_of_values", "wgmma_weighed", "scores_packed"), weighed_operands, weighed,
+            ("scores_there", "sums_there"), threads=128, size=16384, every=True,
+        ),
+        **alone(
+            "signs_turned", leaves(np.uint16, lambda v, g: g[:8192].view(np.uint16) ^ 0x8000), threads=128, size=8192
+        ),
+        **warps("scores_masked", of_sums(masked_scores, count=32)),
+        **warps(
+            "scores_exp2", of_sums(lambda s, by: np.exp2(s * 2 - np.where(np.isinf(by), 0, by)), SHIFT, count=32)
+        ),
+        **warps("sums_by_rows", of_sums(np.multiply, ROWS_OF, count=32)),
+        **warps("rows_lowest", of_rows(np.full(64, -np.inf))),
+        **warps("rows_most", of_rows(four(np.max, by_row(np.max, 32)))),
+        **warps("rows_shifted", of_rows(np.stack([ROSE, np.exp2(FELL)]))),
+        **warps("rows_added", of_rows(ROWS_OF * POWERS + by_row(np.sum, 32))),
+        **warps("rows_total", of_rows(four(np.sum, ROWS_OF))),
+        **warps("rows_logarithm", of_rows(LOGARITHMS)),
+        **warps("rows_inverted", of_rows(INVERSES)),
         **alone("word_read", leaves(np.uint16, read_words(8, 0))),
         **alone("half_word_read", leaves(np.uint16, read_words(4, 8))),
         **alone("pair_read", leaves(np.uint16, read_words(2, 4))),
@@ -520,7 +572,7 @@ def build(folder: Path) -> None:
     def text(name: str, variant: Variant) -> str:
         known = sets[name]
         of = {"dtype": variant.dtype, "a_along_m": variant.a_along_m, "b_along_k": variant.b_along_k, "wgn": WGN}
-        of |= {"chunk_b": 64, "cluster": 2, "threads": 64}
+        of |= {"chunk_b": 64, "cluster": 2, "threads": 64, "tile_n": WGN, "values": WGN, "piece": 64}
         if strange := set(known.collectives) ^ {p for t in TESTS[name].values() for p in controls(t)}:
             raise SystemExit(f"{name}: no test, or no primitive, for {', '.join(sorted(strange))}")
         if name == "cuda-wgmma" and tuple(known.collectives["wgmma"].holds["d"]) != HOLDS:
@@ -611,10 +663,12 @@ def left_by(cubin: Path, space: str, label: str, test: Test, given: np.ndarray) 
     if test.map:
         raw = ctypes.create_string_buffer(256)
         aligned = ctypes.c_void_p(-(-ctypes.addressof(raw) // 128) * 128)
-        extents = (ctypes.c_uint64 * 3)(COLUMNS, ROWS, DEPTH)
-        pitches = (ctypes.c_uint64 * 2)(COLUMNS * 2, ROWS * COLUMNS * 2)
-        small, steps = (ctypes.c_uint32 * 3)(*BOX, 1), (ctypes.c_uint32 * 3)(1, 1, 1)
-        must("cuTensorMapEncodeTiled", aligned, 9, 3, at[test.map == "out"], extents, pitches, small, steps, 0, 3, 0, 0)
+        between = [1] * (test.axes - 3)
+        extents = (ctypes.c_uint64 * test.axes)(COLUMNS, ROWS, *between, DEPTH)
+        pitches = (ctypes.c_uint64 * (test.axes - 1))(COLUMNS * 2, *(ROWS * COLUMNS * 2 for _ in (*between, 1)))
+        small, steps = ((ctypes.c_uint32 * test.axes)(*one, *[1] * (test.axes - len(one))) for one in (BOX, ()))
+        base = at[test.map == "out"]
+        must("cuTensorMapEncodeTiled", aligned, 9, test.axes, base, extents, pitches, small, steps, 0, 3, 0, 0)
         arguments.insert(0, aligned)
     functions = [ctypes.c_void_p() for _ in ("_first", "")[not test.after_first :]]
     for function, part in zip(functions[::-1], ("", "_first"), strict=False):  # all before the first launch

@@ -165,7 +165,8 @@ def text(
                 used, calls = [one, *used], calls + one.c
         # Assembly can contain `{%`, so only primitives with parameters are rendered.
         functions = [_rendered(operator, _function(one), context) if one.parameters else _function(one) for one in used]
-        typedefs = [f"typedef {c} {name};" for name, c in chosen.addresses.items() if re.search(rf"\b{name}\b", kernel)]
+        called = "\n".join((kernel, *functions))
+        typedefs = [f"typedef {c} {name};" for name, c in chosen.addresses.items() if re.search(rf"\b{name}\b", called)]
         support = _rendered(operator, chosen.types[of_a].support, context)
         parts = [support, *(["\n".join(typedefs)] if typedefs else []), *functions]
         files = {

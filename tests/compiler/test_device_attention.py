@@ -18,13 +18,14 @@ from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
 from tensorop.cuda import kernels, kit
-from tensorop.cuda.choose import Candidate
+from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.kits import device, export, here
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
+from tensorop.model.platform import Platform
 from tensorop.model.point import Point
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
@@ -33,7 +34,7 @@ from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.render import render
 from tensorop.specs import operators
 from tensorop.target import KitRequest
-from tests.support.attention_products import ATTENTION, DECODE, MMA, SM80, layout, made
+from tests.support.attention_products import ATTENTION, DECODE, MMA, SM80, SM90, WGMMA, layout, made
 from tests.support.classes import some
 from tests.support.commands import ROOT
 from tests.support.device_products import driver
@@ -185,8 +186,12 @@ def test_a_fault_around_packed_rows_is_refused(file: str, old: str, new: str, tm
     assert verdict(PACKED, 1, "bf16", operator=operators.load("attention", (tmp_path,))).kind is not Kind.OK
 
 
+def platform_of(template: KernelTemplate) -> Platform:
+    return SM90 if template is WGMMA else SM80
+
+
 def started(template: KernelTemplate, masked: int) -> Family:
-    return Family(ATTENTION.on_device, template, {**cuda.device_numbers(SM80), "masked": masked})
+    return Family(ATTENTION.on_device, template, {**cuda.device_numbers(platform_of(template)), "masked": masked})
 
 
 def place_of(start: Point, of: Family) -> int:
@@ -195,11 +200,11 @@ def place_of(start: Point, of: Family) -> int:
     return int(np.argmax(same))
 
 
-STARTS = [(template, start) for template in (MMA, DECODE) for start in template.seed_configurations]
+STARTS = [(template, start) for template in (MMA, DECODE, WGMMA) for start in template.seed_configurations]
 
 
 def test_every_start_is_legal_and_another_kernel() -> None:
-    families = {one.name: started(one, 0) for one in (MMA, DECODE)}
+    families = {one.name: started(one, 0) for one in (MMA, DECODE, WGMMA)}
     for template, start in STARTS:
         place_of(start, families[template.name])
     assert len({(one.name, families[one.name].early(start)) for one, start in STARTS}) == len(STARTS)
@@ -210,7 +215,8 @@ def test_every_start_is_legal_and_another_kernel() -> None:
 def test_a_start_passes_the_gate(number: int) -> None:
     template, start = STARTS[number]
     of = started(template, number % 2)
-    text = kernels.text(ATTENTION, SM80, template, ("bf16", "f16")[number % 2], of.numbers(place_of(start, of)))
+    dtype, numbers = ("bf16", "f16")[number % 2], of.numbers(place_of(start, of))
+    text = kernels.text(ATTENTION, platform_of(template), template, dtype, numbers)
     assert isinstance(text, str), (start, text)
 
 
@@ -367,3 +373,16 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     explained = here.explain(of, ATTENTION.reference.problem("f16", sizes, {"right": 0}))
     assert explained.features == {**sizes, "masked": 1}
     assert "head=128" in next(one.template for one in explained.variants if one.number == explained.variant)
+
+
+def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe() -> None:
+    of = Layout.of(ATTENTION.on_device, [DECODE, MMA, WGMMA], cuda.device_numbers(SM90), (0,))
+
+    def best(*sizes: int) -> KernelTemplate:
+        return of.candidate(int(np.argmin(of.costs(*sizes)))).template
+
+    for sizes in ((4, 16, 16, 4096, 4096, 128), (16, 32, 32, 1024, 1024, 64), (4, 8, 8, 4096, 4096, 256)):
+        assert best(*sizes) is WGMMA
+    assert best(4, 16, 16, 1024, 1024, 68) is MMA  # rows of 136 bytes
+    assert best(8, 32, 8, 1, 4096, 128) is DECODE
+    assert of.candidate(of.chosen([(4, 16, 16, 4096, 4096, 128)], 4)[0]).template is MMA  # it serves every call

@@ -72,13 +72,15 @@ def test_the_source_is_the_golden_one(name: str, dtype: str, request: pytest.Fix
     require_golden(GOLDEN / f"cuda-sm90-{name}-{dtype}.cu", text, request)
 
 
-def test_the_source_for_packed_rows_is_the_golden_one(request: pytest.FixtureRequest) -> None:
-    attention, sm80 = operators.load("attention"), platforms.load("cuda-sm80")
+@pytest.mark.parametrize(("of", "name"), [("cuda-sm80", "decode"), ("cuda-sm90", "wgmma")])
+def test_the_source_for_attention_is_the_golden_one(of: str, name: str, request: pytest.FixtureRequest) -> None:
+    attention, platform = operators.load("attention"), platforms.load(of)
     templates = offline.templates(attention.folder, "attention", suffix=cuda.SUFFIX)
-    decode = next(one for one in templates if one.name == "decode")
-    of = Family(attention.on_device, decode, {**cuda.device_numbers(sm80), "masked": 1})
-    text = kernels.text(attention, sm80, decode, "bf16", of.numbers(number_of(of, dict(decode.seed_configurations[0]))))
-    require_golden(GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu", text, request)
+    template = next(one for one in templates if one.name == name)
+    each = Family(attention.on_device, template, {**cuda.device_numbers(platform), "masked": 1})
+    numbers = each.numbers(number_of(each, dict(template.seed_configurations[0])))
+    text = kernels.text(attention, platform, template, "bf16", numbers)
+    require_golden(GOLDEN.parent / f"attention/{of}-{name}-bf16.cu", text, request)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])

@@ -15,8 +15,8 @@ from tensorop.cuda.product import Content
 from tensorop.package import publish
 from tensorop.specs import operators, platforms
 
-ATTENTION, SM80 = operators.load("attention"), platforms.load("cuda-sm80")
-DECODE, MMA = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
+ATTENTION, SM80, SM90 = operators.load("attention"), platforms.load("cuda-sm80"), platforms.load("cuda-sm90")
+DECODE, MMA, WGMMA = offline.templates(ATTENTION.folder, "attention", suffix=cuda.SUFFIX)
 
 
 COMBINE = b"kit tensorop_combine\0"  # an image, as the fake driver reads it
