@@ -16,6 +16,8 @@ struct Args {
     int end;           /* 1: each of these is t - s more, with the numbers of the sequence */
     int turned;        /* 1: scale is negative */
     int page;          /* a page has 1 << page keys */
+    int blocks;        /* with tensor maps: tiles of all heads, of which a launch may have fewer blocks */
+    int all_heads, section; /* of the batch, and how many of them begin together: L2 holds their keys and values */
     float scale;       /* its size, for powers of 2 */
     const void *q, *k, *v;
     void *o;

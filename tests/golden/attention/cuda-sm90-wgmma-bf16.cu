@@ -13,6 +13,8 @@ struct Args {
     int end;           /* 1: each of these is t - s more, with the numbers of the sequence */
     int turned;        /* 1: scale is negative */
     int page;          /* a page has 1 << page keys */
+    int blocks;        /* with tensor maps: tiles of all heads, of which a launch may have fewer blocks */
+    int all_heads, section; /* of the batch, and how many of them begin together: L2 holds their keys and values */
     float scale;       /* its size, for powers of 2 */
     const void *q, *k, *v;
     void *o;
@@ -306,78 +308,77 @@ __device__ __forceinline__ Seen seen_by(int row0, int last, int low, int high, i
     return {first, steps, int(whole_from < steps ? whole_from : steps),
             int(whole_to < 0 ? 0 : whole_to < steps ? whole_to : steps)};
 }
-__device__ __forceinline__ void block(const CUtensorMap *map_q, const CUtensorMap *map_k, const CUtensorMap *map_v, const CUtensorMap *map_o, int s, int t,
-           float scale, bool turned, float *lse, bool wanted, int row0, int of_q, int of_k, int batch, int first, int steps, int later,
-           int whole_from, int whole_to, int low, int high, unsigned thread, Shared queries, Shared ring, Barrier full_q,
-           Barrier full, Barrier empty) {
-    const int warpgroup = thread / 128;
-    if (thread == 0) {
-        for (int i = 0; i < 2; ++i)
-            barrier_init(full_q + 8 * i, 1);
-        for (int i = 0; i < 4; ++i) {
-            barrier_init(full + 8 * i, 1);
-            barrier_init(empty + 8 * i, 2);
-        }
-        barriers_visible();
-        map_prefetch(map_q), map_prefetch(map_k), map_prefetch(map_v), map_prefetch(map_o);
-    }
-    __syncthreads();
-    if (warpgroup == 0) {
-        registers_fewer<24>();
-        if (thread == 0 && steps > 0) {
+__device__ __forceinline__ void block(const CUtensorMap *map_q, const CUtensorMap *map_k, const CUtensorMap *map_v, const CUtensorMap *map_o, bool loads,
+           int group, int s, int t, float scale, bool turned, float *lse, bool wanted, int row0, int of_q, int of_k, int batch, int first,
+           int steps, int later, int whole_from, int whole_to, int low, int high, int done, int turn, unsigned thread,
+           Shared queries, Shared results, Shared ring, Barrier full_q, Barrier empty_q, Barrier full, Barrier empty) {
+    if (loads) {
+        if (thread == 0) {
+            if (steps > 0) {
+                                barrier_wait(empty + 8 * ((done + 0) % 2), 1 - (done + 0) / 2 % 2);
+                barrier_expect(full + 8 * ((done + 0) % 2), 32768);
+                box_load(ring + ((done + 0) % 2) * 32768 + 0, map_k,
+                         full + 8 * ((done + 0) % 2), 0, first, of_k, batch);
+                box_load(ring + ((done + 0) % 2) * 32768 + 16384, map_k,
+                         full + 8 * ((done + 0) % 2), 64, first, of_k, batch);
+}
+            barrier_wait(empty_q + 0, 1 - turn);
                         barrier_expect(full_q + 0, 16384);
             box_load(queries + 0, map_q, full_q + 0, 0, row0 + 0, of_q, batch);
             box_load(queries + 16384, map_q, full_q + 0, 64, row0 + 0, of_q, batch);
+            barrier_wait(empty_q + 8, 1 - turn);
                         barrier_expect(full_q + 8, 16384);
             box_load(queries + 8192, map_q, full_q + 8, 0, row0 + 64, of_q, batch);
             box_load(queries + 24576, map_q, full_q + 8, 64, row0 + 64, of_q, batch);
+#pragma unroll 1
             for (int step = 0; step < steps; ++step) {
-                const int stage = step % 2, phase = 1 - step / 2 % 2;
-                barrier_wait(empty + 8 * stage, phase);
-                                barrier_expect(full + 8 * (stage), 32768);
-                box_load(ring + (stage) * 32768 + 0, map_k,
-                         full + 8 * (stage), 0, first + step * 128, of_k, batch);
-                box_load(ring + (stage) * 32768 + 16384, map_k,
-                         full + 8 * (stage), 64, first + step * 128, of_k, batch);
-barrier_wait(empty + 8 * stage + 16, phase);
-                                barrier_expect(full + 8 * (stage) + 16, 32768);
-                box_load(ring + (stage) * 32768 + 65536, map_v,
-                         full + 8 * (stage) + 16, 0, first + step * 128, of_k, batch);
-                box_load(ring + (stage) * 32768 + 81920, map_v,
-                         full + 8 * (stage) + 16, 64, first + step * 128, of_k, batch);
+                                barrier_wait(empty + 8 * ((done + step) % 2) + 16, 1 - (done + step) / 2 % 2);
+                barrier_expect(full + 8 * ((done + step) % 2) + 16, 32768);
+                box_load(ring + ((done + step) % 2) * 32768 + 65536, map_v,
+                         full + 8 * ((done + step) % 2) + 16, 0, first + step * 128, of_k, batch);
+                box_load(ring + ((done + step) % 2) * 32768 + 81920, map_v,
+                         full + 8 * ((done + step) % 2) + 16, 64, first + step * 128, of_k, batch);
+if (step < later) {
+                                    barrier_wait(empty + 8 * ((done + step + 1) % 2), 1 - (done + step + 1) / 2 % 2);
+                barrier_expect(full + 8 * ((done + step + 1) % 2), 32768);
+                box_load(ring + ((done + step + 1) % 2) * 32768 + 0, map_k,
+                         full + 8 * ((done + step + 1) % 2), 0, first + (step + 1) * 128, of_k, batch);
+                box_load(ring + ((done + step + 1) % 2) * 32768 + 16384, map_k,
+                         full + 8 * ((done + step + 1) % 2), 64, first + (step + 1) * 128, of_k, batch);
 }
+            }
         }
     } else {
-        registers_more<240>();
-        const int group = warpgroup - 1, row = row0 + 64 * group;
-        const Shared my_queries = queries + 8192 * group;
+        const int row = row0 + 64 * group;
+        const Shared my_queries = queries + 8192 * group, my_results = results + 8192 * group;
         float sum[64] = {0}, score[64] = {0};
         uint32_t weight[32] = {0};
         float shift[2] = {0}, total[2] = {0}, factor[2] = {0}, most[2] = {0};
         rows_lowest(shift);
+        barrier_wait(full_q + 8 * group, turn);
         if (steps > 0) {
-            barrier_wait(full_q + 8 * group, 0);
             if (turned) { // a negative scale
                 signs_turned(my_queries + 0);
                 signs_turned(my_queries + 16384);
                 shared_written();
                 named_barrier(1 + group, 128);
             }
-            barrier_wait(full, 0);
+            const int begin = (done + 0) % 2;
+            barrier_wait(full + 8 * begin, (done + 0) / 2 % 2);
                             wgmma_begin();
-                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + 0 * 32768 + 0), 0, 0);
-                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + 0 * 32768 + 0), 1, 1);
-                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + 0 * 32768 + 0), 2, 1);
-                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + 0 * 32768 + 0), 3, 1);
-                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + 0 * 32768 + 16384), 0, 1);
-                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + 0 * 32768 + 16384), 1, 1);
-                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + 0 * 32768 + 16384), 2, 1);
-                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + 0 * 32768 + 16384), 3, 1);
+                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + begin * 32768 + 0), 0, 0);
+                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + begin * 32768 + 0), 1, 1);
+                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + begin * 32768 + 0), 2, 1);
+                wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + begin * 32768 + 0), 3, 1);
+                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + begin * 32768 + 16384), 0, 1);
+                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + begin * 32768 + 16384), 1, 1);
+                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + begin * 32768 + 16384), 2, 1);
+                wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + begin * 32768 + 16384), 3, 1);
                 wgmma_commit();
 wgmma_wait<0>();
             scores_there(score);
                             if (thread % 128 == 0)
-                    barrier_arrive(empty + 8 * 0);
+                    barrier_arrive(empty + 8 * begin);
 if (whole_from > 0 || whole_to < 1)
                 scores_masked(score, row, first, low, high, t);
                             rows_most(most, score);
@@ -388,9 +389,8 @@ scores_packed(weight, score);
             int step = 1;
             // Blocks that no query sees whole, then those that all see whole, then the others.
             for (; step < whole_from; ++step) {
-                                const int stage = step % 2, phase = step / 2 % 2;
-                const int before = (step - 1) % 2, phase_before = (step - 1) / 2 % 2;
-                barrier_wait(full + 8 * stage, phase);
+                                const int stage = (done + step) % 2, before = (done + step - 1) % 2;
+                barrier_wait(full + 8 * stage, (done + step) / 2 % 2);
                                 wgmma_begin();
                 wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + stage * 32768 + 0), 0, 0);
                 wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + stage * 32768 + 0), 1, 1);
@@ -401,7 +401,7 @@ scores_packed(weight, score);
                 wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + stage * 32768 + 16384), 2, 1);
                 wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + stage * 32768 + 16384), 3, 1);
                 wgmma_commit();
-barrier_wait(full + 8 * before + 16, phase_before);
+barrier_wait(full + 8 * before + 16, (done + step - 1) / 2 % 2);
                                 {
                     const TileOfB of_values = tile_of_values(ring + 65536 + before * 32768);
                     wgmma_begin();
@@ -432,9 +432,8 @@ scores_packed(weight, score);
                 sums_by_rows(sum, factor);
 }
             for (; step < whole_to; ++step) {
-                                const int stage = step % 2, phase = step / 2 % 2;
-                const int before = (step - 1) % 2, phase_before = (step - 1) / 2 % 2;
-                barrier_wait(full + 8 * stage, phase);
+                                const int stage = (done + step) % 2, before = (done + step - 1) % 2;
+                barrier_wait(full + 8 * stage, (done + step) / 2 % 2);
                                 wgmma_begin();
                 wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + stage * 32768 + 0), 0, 0);
                 wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + stage * 32768 + 0), 1, 1);
@@ -445,7 +444,7 @@ scores_packed(weight, score);
                 wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + stage * 32768 + 16384), 2, 1);
                 wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + stage * 32768 + 16384), 3, 1);
                 wgmma_commit();
-barrier_wait(full + 8 * before + 16, phase_before);
+barrier_wait(full + 8 * before + 16, (done + step - 1) / 2 % 2);
                                 {
                     const TileOfB of_values = tile_of_values(ring + 65536 + before * 32768);
                     wgmma_begin();
@@ -475,9 +474,8 @@ scores_packed(weight, score);
                 sums_by_rows(sum, factor);
 }
             for (; step < steps; ++step) {
-                                const int stage = step % 2, phase = step / 2 % 2;
-                const int before = (step - 1) % 2, phase_before = (step - 1) / 2 % 2;
-                barrier_wait(full + 8 * stage, phase);
+                                const int stage = (done + step) % 2, before = (done + step - 1) % 2;
+                barrier_wait(full + 8 * stage, (done + step) / 2 % 2);
                                 wgmma_begin();
                 wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + stage * 32768 + 0), 0, 0);
                 wgmma(score, tile_of_a(my_queries + 0), 0, tile_of_b(ring + stage * 32768 + 0), 1, 1);
@@ -488,7 +486,7 @@ scores_packed(weight, score);
                 wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + stage * 32768 + 16384), 2, 1);
                 wgmma(score, tile_of_a(my_queries + 16384), 0, tile_of_b(ring + stage * 32768 + 16384), 3, 1);
                 wgmma_commit();
-barrier_wait(full + 8 * before + 16, phase_before);
+barrier_wait(full + 8 * before + 16, (done + step - 1) / 2 % 2);
                                 {
                     const TileOfB of_values = tile_of_values(ring + 65536 + before * 32768);
                     wgmma_begin();
@@ -518,8 +516,10 @@ wgmma_wait<0>();
 scores_packed(weight, score);
                 sums_by_rows(sum, factor);
 }
-            const int last = (steps - 1) % 2;
-            barrier_wait(full + 8 * last + 16, (steps - 1) / 2 % 2);
+            if (thread % 128 == 0)
+                barrier_arrive(empty_q + 8 * group);
+            const int last = (done + steps - 1) % 2;
+            barrier_wait(full + 8 * last + 16, (done + steps - 1) / 2 % 2);
                             {
                     const TileOfB of_values = tile_of_values(ring + 65536 + last * 32768);
                     wgmma_begin();
@@ -535,7 +535,11 @@ scores_packed(weight, score);
                 }
 wgmma_wait<0>();
             sums_there(sum);
+                            if (thread % 128 == 0)
+                    barrier_arrive(empty + 8 * last + 16);
         }
+        if (thread % 128 == 0 && steps == 0)
+            barrier_arrive(empty_q + 8 * group);
         rows_total(total);
         if (wanted) {
             float logarithm[2] = {0};
@@ -548,40 +552,82 @@ wgmma_wait<0>();
         }
         rows_inverted(total);
         sums_by_rows(sum, total);
-        // All threads of the group have read its rows of Q, through which O leaves.
+        // What left before has left.
+        if (thread % 128 == 0)
+            tile_stores_read<0>();
+        // All threads of the group have read its rows of Q.
         named_barrier(1 + group, 128);
         const int its = thread % 128 / 32 * 16 + thread % 16, half = thread % 32 / 16;
-        matrix_store(my_queries + 0 + its * 128 + chunk_swizzled(0 + half, its % 8) * 16,
+        matrix_store(my_results + 0 + its * 128 + chunk_swizzled(0 + half, its % 8) * 16,
                      pair_packed(sum[0], sum[1]), pair_packed(sum[2], sum[3]),
                      pair_packed(sum[4], sum[5]), pair_packed(sum[6], sum[7]));
-        matrix_store(my_queries + 0 + its * 128 + chunk_swizzled(2 + half, its % 8) * 16,
+        matrix_store(my_results + 0 + its * 128 + chunk_swizzled(2 + half, its % 8) * 16,
                      pair_packed(sum[8], sum[9]), pair_packed(sum[10], sum[11]),
                      pair_packed(sum[12], sum[13]), pair_packed(sum[14], sum[15]));
-        matrix_store(my_queries + 0 + its * 128 + chunk_swizzled(4 + half, its % 8) * 16,
+        matrix_store(my_results + 0 + its * 128 + chunk_swizzled(4 + half, its % 8) * 16,
                      pair_packed(sum[16], sum[17]), pair_packed(sum[18], sum[19]),
                      pair_packed(sum[20], sum[21]), pair_packed(sum[22], sum[23]));
-        matrix_store(my_queries + 0 + its * 128 + chunk_swizzled(6 + half, its % 8) * 16,
+        matrix_store(my_results + 0 + its * 128 + chunk_swizzled(6 + half, its % 8) * 16,
                      pair_packed(sum[24], sum[25]), pair_packed(sum[26], sum[27]),
                      pair_packed(sum[28], sum[29]), pair_packed(sum[30], sum[31]));
-        matrix_store(my_queries + 16384 + its * 128 + chunk_swizzled(0 + half, its % 8) * 16,
+        matrix_store(my_results + 16384 + its * 128 + chunk_swizzled(0 + half, its % 8) * 16,
                      pair_packed(sum[32], sum[33]), pair_packed(sum[34], sum[35]),
                      pair_packed(sum[36], sum[37]), pair_packed(sum[38], sum[39]));
-        matrix_store(my_queries + 16384 + its * 128 + chunk_swizzled(2 + half, its % 8) * 16,
+        matrix_store(my_results + 16384 + its * 128 + chunk_swizzled(2 + half, its % 8) * 16,
                      pair_packed(sum[40], sum[41]), pair_packed(sum[42], sum[43]),
                      pair_packed(sum[44], sum[45]), pair_packed(sum[46], sum[47]));
-        matrix_store(my_queries + 16384 + its * 128 + chunk_swizzled(4 + half, its % 8) * 16,
+        matrix_store(my_results + 16384 + its * 128 + chunk_swizzled(4 + half, its % 8) * 16,
                      pair_packed(sum[48], sum[49]), pair_packed(sum[50], sum[51]),
                      pair_packed(sum[52], sum[53]), pair_packed(sum[54], sum[55]));
-        matrix_store(my_queries + 16384 + its * 128 + chunk_swizzled(6 + half, its % 8) * 16,
+        matrix_store(my_results + 16384 + its * 128 + chunk_swizzled(6 + half, its % 8) * 16,
                      pair_packed(sum[56], sum[57]), pair_packed(sum[58], sum[59]),
                      pair_packed(sum[60], sum[61]), pair_packed(sum[62], sum[63]));
         shared_written();
         named_barrier(1 + group, 128);
         if (thread % 128 == 0) {
-            box_store(map_o, my_queries + 0, 0, row, of_q, batch);
-            box_store(map_o, my_queries + 16384, 64, row, of_q, batch);
-            tile_stores_read<0>();
+            box_store(map_o, my_results + 0, 0, row, of_q, batch);
+            box_store(map_o, my_results + 16384, 64, row, of_q, batch);
         }
+    }
+}
+
+struct Tile {
+    int of_head, row0; // of the batch's heads
+};
+__device__ __forceinline__ Tile tile_at(const Args &p, int number) {
+    // With a causal mask later tiles have more keys. A block that stays takes the last tile and the first, then others in
+    // pairs that have as much to do. Else tiles of `section` heads are neighbours, and those with the most keys begin first,
+    // so that no long tile is left for the end.
+    if (int(gridDim.x) < p.blocks) {
+        const int inside = number % p.tiles;
+        return {number / p.tiles, (inside % 2 ? inside / 2 : p.tiles - 1 - inside / 2) * 128};
+    }
+    const int each = p.section * p.tiles, first = number / each * p.section, inside = number % each;
+    const int wide = min(p.section, p.all_heads - first);
+    return {first + inside % wide, (p.tiles - 1 - inside / wide) * 128};
+}
+
+// A block's tiles, of a group that computes or of the warpgroup that loads for all.
+__device__ __forceinline__ void compute_tiles(const CUtensorMap *map_q, const CUtensorMap *map_k, const CUtensorMap *map_v,
+                                              const CUtensorMap *map_o, const Args &p, bool loads, int group, uint32_t queries) {
+    const uint32_t ring = queries + 65536, full = ring + 131072, empty = full + 32;
+    const uint32_t full_q = empty + 32, empty_q = full_q + 16;
+#pragma unroll 1
+    for (int turn = 0, done = 0;; ++turn) {
+        const bool stays = int(gridDim.x) < p.blocks;
+        const int64_t number = stays ? 2 * (turn / 2 * int64_t(gridDim.x) + blockIdx.x) + turn % 2
+                                     : turn * int64_t(gridDim.x) + blockIdx.x;
+        if (number >= p.blocks)
+            break;
+        const Tile tile = tile_at(p, number);
+        const int head = tile.of_head % p.heads, batch = tile.of_head / p.heads, row0 = tile.row0;
+        const Seen seen = seen_by(row0, min(row0 + 128, p.s) - 1, p.low, p.high, p.t);
+        float *const lse = p.lse + (p.lse ? batch * p.lse_batch + head * p.lse_head : 0);
+        block(map_q, map_k, map_v, map_o, loads, group, p.s, p.t, p.scale, p.turned, lse, p.lse != nullptr, row0, head,
+              head / p.shared, batch, seen.first, seen.steps, max(seen.steps - 1, 0), seen.whole_from, seen.whole_to, p.low,
+              p.high, done, turn % 2, threadIdx.x, queries, queries + 32768, ring, full_q, empty_q, full,
+              empty);
+        done = (done + seen.steps) % 4;
     }
 }
 
@@ -589,15 +635,26 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
     const __grid_constant__ CUtensorMap map_q, const __grid_constant__ CUtensorMap map_k,
     const __grid_constant__ CUtensorMap map_v, const __grid_constant__ CUtensorMap map_o, const __grid_constant__ Args p) {
     extern __shared__ unsigned char raw[];
-    static_assert(164944 <= 164944, "too little shared memory");
-    const uint32_t queries = (shared_address(raw) + 1023) & ~1023u, ring = queries + 32768;
-    const uint32_t full = ring + 131072, empty = full + 32, full_q = empty + 32;
-    const int head = blockIdx.x / p.tiles % p.heads, batch = blockIdx.x / p.tiles / p.heads;
-    // With a causal mask the last tile has the most keys. It begins first, so that no long tile is left for the end.
-    const int row0 = (p.tiles - 1 - blockIdx.x % p.tiles) * 128;
-    const Seen seen = seen_by(row0, min(row0 + 128, p.s) - 1, p.low, p.high, p.t);
-    float *const lse = p.lse + (p.lse ? batch * p.lse_batch + head * p.lse_head : 0);
-    block(&map_q, &map_k, &map_v, &map_o, p.s, p.t, p.scale, p.turned, lse, p.lse != nullptr, row0, head, head / p.shared, batch,
-          seen.first, seen.steps, max(seen.steps - 1, 0), seen.whole_from, seen.whole_to, p.low, p.high, threadIdx.x, queries, ring, full_q, full, empty);
+    static_assert(197728 <= 197728, "too little shared memory");
+    const uint32_t queries = (shared_address(raw) + 1023) & ~1023u;
+    const uint32_t full = queries + 196608, empty = full + 32;
+    const uint32_t full_q = empty + 32, empty_q = full_q + 16;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 4; ++i)
+            barrier_init(full + 8 * i, 1), barrier_init(empty + 8 * i, 2);
+        for (int i = 0; i < 2; ++i)
+            barrier_init(full_q + 8 * i, 1), barrier_init(empty_q + 8 * i, 1);
+        barriers_visible();
+        map_prefetch(&map_q), map_prefetch(&map_k), map_prefetch(&map_v), map_prefetch(&map_o);
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+        registers_fewer<24>();
+        compute_tiles(&map_q, &map_k, &map_v, &map_o, p, true, 0, queries);
+    } else {
+        registers_more<240>();
+        compute_tiles(&map_q, &map_k, &map_v, &map_o, p, false, threadIdx.x / 128 - 1, queries);
+    }
+    tile_stores_read<0>(); // its shared memory must be there until O has left
 }
 } // namespace
