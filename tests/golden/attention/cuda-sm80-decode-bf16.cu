@@ -48,6 +48,9 @@ struct Pages { // rows of an operand that lie in pages of 1 << bits rows
     int64_t apart; // elements between pages
     int bits;
 };
+struct Page {
+    int number;
+};
 
 __device__ __forceinline__ void word_copy(Element *to, const Element *from, int left) {
     const int missing = left >= 8 ? 0 : left <= 0 ? 8 : 8 - left;
@@ -709,6 +712,9 @@ static __device__ __forceinline__ void compute_tile(const Args &p, unsigned numb
 }
 
 extern "C" __global__ __launch_bounds__(32) void tensorop_kernel(const __grid_constant__ Args p) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;"); // the kernel that combines the parts waits for all of this one
+#endif
     extern __shared__ __align__(128) unsigned char raw[];
     compute_tile(p, blockIdx.x, threadIdx.x, raw);
 }

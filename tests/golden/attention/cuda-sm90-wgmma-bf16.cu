@@ -5,7 +5,7 @@
 
 /* Arguments of a launch. Distances of batches, rows and heads are in elements. */
 struct Args {
-    int s, t, d;       /* queries, keys, numbers of a head; of ragged batches, at most */
+    int s, t, d, dv;   /* queries and keys, of ragged batches at most; numbers of a head of Q and K, and of V and O */
     int heads, shared; /* heads of Q, and how many of them have the same K and V */
     int tiles;         /* of queries, in each head */
     int splits;        /* of the keys: o and lse are then the workspace's parts and marks (combine.h.j2); else 0 */
