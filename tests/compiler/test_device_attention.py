@@ -381,7 +381,12 @@ def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe() 
     def best(*sizes: int) -> KernelTemplate:
         return of.candidate(int(np.argmin(of.costs(*sizes)))).template
 
-    for sizes in ((4, 16, 16, 4096, 4096, 128), (16, 32, 32, 1024, 1024, 64), (4, 8, 8, 4096, 4096, 256)):
+    for sizes in (
+        (4, 16, 16, 4096, 4096, 128),
+        (16, 32, 32, 1024, 1024, 64),
+        (4, 8, 8, 4096, 4096, 256),
+        (4, 16, 16, 4096, 4096, 192, 128),
+    ):
         assert best(*sizes) is WGMMA
     assert best(4, 16, 16, 1024, 1024, 68) is MMA  # rows of 136 bytes
     assert best(8, 32, 8, 1, 4096, 128) is DECODE
