@@ -221,10 +221,10 @@ __device__ __forceinline__ void rows_most(float *most, const float *s) {
 __device__ __forceinline__ void rows_shifted(float *shift, float *factor, const float *most, float by) {
     #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const float least = __int_as_float(0xff800000);
-        const float now = fmaxf(shift[half], most[half] == least ? least : most[half] * by);
-        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(factor[half]) : "f"(now == least ? 0.f : shift[half] - now));
-        shift[half] = now;
+        const float least = __int_as_float(0xff800000), now = most[half] == least ? least : most[half] * by;
+        const bool rises = now - shift[half] > 8; // no number if both are -infinity
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(factor[half]) : "f"(rises ? shift[half] - now : 0.f));
+        shift[half] = rises ? now : shift[half];
     }
 }
 
@@ -256,9 +256,11 @@ __device__ __forceinline__ void scores_packed(uint32_t *a, const float *s) {
 }
 
 __device__ __forceinline__ void sums_by_rows(float *d, const float *by) {
-    #pragma unroll
-    for (int e = 0; e < 64; ++e)
-        d[e] *= by[e / 2 % 2];
+    if (__any_sync(0xffffffff, by[0] != 1 || by[1] != 1)) {
+#pragma unroll
+        for (int e = 0; e < 64; ++e)
+            d[e] *= by[e / 2 % 2];
+    }
 }
 
 __device__ __forceinline__ void rows_total(float *rows) {
