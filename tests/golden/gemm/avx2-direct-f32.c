@@ -402,7 +402,7 @@ avx2_f32_direct_330b_tile_4x1(size_t m, size_t k, const float *restrict a, size_
     }
 }
 
-/* A's columns are contiguous, lda apart. For a single column, tall tiles read long pieces of A's columns. */
+/* A's columns are contiguous, lda apart. For few columns, tall tiles read long pieces of A's columns. */
 static inline __attribute__((always_inline)) void
 avx2_f32_direct_330b_down(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda,
                           const float *b, size_t rsb, size_t csb, float beta, float *c, size_t ldc) {

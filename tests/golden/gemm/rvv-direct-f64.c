@@ -192,7 +192,7 @@ rvv_f64_direct_0dc0_tile_4x1_tail(size_t m, size_t k, const double *restrict a, 
     }
 }
 
-/* A's columns are contiguous, lda apart. For a single column, tall tiles read long pieces of A's columns. */
+/* A's columns are contiguous, lda apart. For few columns, tall tiles read long pieces of A's columns. */
 static inline __attribute__((always_inline)) void
 rvv_f64_direct_0dc0_down(size_t m, size_t n, size_t k, double alpha, const double *a, size_t lda,
                          const double *b, size_t rsb, size_t csb, double beta, double *c, size_t ldc) {
