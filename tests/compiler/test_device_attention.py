@@ -18,7 +18,7 @@ from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
 from tensorop.cuda import kernels, kit
-from tensorop.cuda.choose import Candidate, Layout
+from tensorop.cuda.choose import Candidate
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
@@ -375,8 +375,9 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     assert "head=128" in next(one.template for one in explained.variants if one.number == explained.variant)
 
 
-def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe() -> None:
-    of = Layout.of(ATTENTION.on_device, [DECODE, MMA, WGMMA], cuda.device_numbers(SM90), (0,))
+def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe(tmp_path: Path) -> None:
+    """And a library whose host side makes the maps."""
+    of = layout(0, hopper=True)
 
     def best(*sizes: int) -> KernelTemplate:
         return of.candidate(int(np.argmin(of.costs(*sizes)))).template
@@ -391,3 +392,8 @@ def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe() 
     assert best(4, 16, 16, 1024, 1024, 68) is MMA  # rows of 136 bytes
     assert best(8, 32, 8, 1, 4096, 128) is DECODE
     assert of.candidate(of.chosen([(4, 16, 16, 4096, 4096, 128)], 4)[0]).template is MMA  # it serves every call
+    root = made(tmp_path / "attention", "bf16", b"kit\0", hopper=True)
+    manifest = json.loads((root / "share/tensorop/manifest.json").read_text())
+    held = manifest["operators"]["attention"]["dtypes"]["bf16"]["variants"]
+    assert {"wgmma", "mma", "decode"} == {one["template"] for one in held}
+    assert b"cuTensorMapEncodeTiled" in next(root.rglob("*.so*")).read_bytes()

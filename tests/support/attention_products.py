@@ -23,21 +23,24 @@ COMBINE = b"kit tensorop_combine\0"  # an image, as the fake driver reads it
 
 
 @cache
-def layout(masked: int) -> Layout:
-    return Layout.of(ATTENTION.on_device, [MMA, DECODE], cuda.device_numbers(SM80), (masked,))
+def layout(masked: int, hopper: bool = False) -> Layout:
+    templates, platform = ([WGMMA, MMA, DECODE], SM90) if hopper else ([MMA, DECODE], SM80)
+    return Layout.of(ATTENTION.on_device, templates, cuda.device_numbers(platform), (masked,))
 
 
-def made(folder: Path, dtype: str, image: bytes) -> Path:
-    """A product with ten variants, whose kernels are made up."""
+def made(folder: Path, dtype: str, image: bytes, hopper: bool = False) -> Path:
+    """A product with some variants, whose kernels are made up; ten without `hopper`."""
     variants = []
     for masked in (0, 1):
-        of = layout(masked)
+        of = layout(masked, hopper)
         places = of.chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
         packed = reversed(of.seeds()[-len(DECODE.seed_configurations) :])
         places += {of.candidate(place).numbers["lists"]: place for place in packed}.values()  # the first of each
         variants += [LibraryVariant(of.candidate(place), dtype, 0) for place in places]
     records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
-    whole = product.product(Content(ATTENTION, SM80, variants, records, [image, COMBINE], {0: "a kernel"}, facts))
+    whole = product.product(
+        Content(ATTENTION, SM90 if hopper else SM80, variants, records, [image, COMBINE], {0: "a kernel"}, facts)
+    )
     publish.publish(publish.stage(whole, folder), folder)
     return folder
