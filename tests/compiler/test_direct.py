@@ -169,3 +169,33 @@ def test_its_own_entry_names_the_first_wrong_argument(tmp_path: Path) -> None:
     assert list(c) == [10.0] * 12 + [1.0] * 20
     assert call({**RIGHT, 4: 0}) == call({**RIGHT, 6: 0}) == 0
     assert list(c) == [0.0] * 12 + [1.0] * 20
+
+
+FEW = """
+import sys, itertools, numpy as np, tensorop
+library = tensorop.load(sys.argv[1])
+rng = np.random.default_rng(3)
+for real in (np.float32, np.float64):
+    for few, long, k, beta in itertools.product((1, 2, 3, 4, 5), (31, 40, 300, 1100), (15, 16, 33), (0.0, 1.0, -0.5)):
+        a, b = rng.standard_normal((k, long)).astype(real), rng.standard_normal((k, few)).astype(real)
+        for left, right in ((a, b), (b, a)):
+            first = rng.standard_normal((left.shape[1], right.shape[1] + 3)).astype(real)
+            c = first.copy()
+            if beta == 0:
+                c[:, :-3] = np.nan
+            library.gemm(left, right, c[:, :-3], beta=beta, transpose_a=True)
+            wanted = left.T @ right + beta * first[:, :-3]
+            assert np.abs(c[:, :-3] - wanted).max() < 200 * k * np.finfo(real).eps, (real, few, long, k, beta)
+            assert (c[:, -3:] == first[:, -3:]).all()
+"""
+
+
+@pytest.mark.parametrize("platform", ["avx2", extended("avx512")])
+def test_it_is_right_for_few_rows_and_few_columns(platform: str, tmp_path: Path) -> None:
+    """Beside a matrix with contiguous rows, where the transposed product may be computed."""
+    if _lacks(platform):
+        pytest.skip(f"this CPU cannot run {platform}")
+    prefix = products.install(platform, tmp_path / "out", found=products.with_direct())
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TENSOROP_VARIANT": "2"}
+    done = subprocess.run([sys.executable, "-c", FEW, str(prefix)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

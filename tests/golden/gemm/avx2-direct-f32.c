@@ -1485,6 +1485,26 @@ static __attribute__((noinline)) void avx2_f32_direct_330b_narrow(size_t m, size
     }
 }
 
+/* Few rows, B's rows contiguous: the columns of the transposed product are computed on the stack, piece by
+ * piece. */
+static __attribute__((noinline)) void avx2_f32_direct_330b_across(size_t m, size_t n, size_t k, float alpha,
+                                                                  const float *a, size_t rsa, size_t csa,
+                                                                  const float *b, size_t rsb, float beta,
+                                                                  float *c, size_t ldc) {
+    _Alignas(64) float tile[2048];
+    const size_t lanes = 8, most = 2048 / m / lanes * lanes;
+    for (size_t j = 0; j < n; j += most) {
+        const size_t width = n - j < most ? n - j : most;
+        float *part = c + j * ldc;
+        if (beta != 0)
+            for (size_t q = 0; q < width; ++q)
+                for (size_t i = 0; i < m; ++i)
+                    tile[q + i * width] = part[i + q * ldc];
+        avx2_f32_direct_330b_by_columns(width, m, k, alpha, b + j, rsb, a, csa, rsa, beta, tile, width);
+        avx2_f32_direct_330b_turn_some(tile, width, part, ldc, m, width);
+    }
+}
+
 /* C = beta * C; at beta = 0 C is not read. */
 static __attribute__((noinline)) void avx2_f32_direct_330b_scale(size_t m, size_t n, float beta, float *c,
                                                                  size_t ldc) {
@@ -1545,6 +1565,9 @@ avx2_f32_direct_330b_run(size_t m, size_t n, size_t k, float alpha, const float 
             break;
         case avx2_f32_direct_330b_NARROW:
             avx2_f32_direct_330b_narrow(m, n, k, alpha, a, rsa, csa, b, rsb, csb, beta, c, ldc);
+            break;
+        case avx2_f32_direct_330b_ACROSS:
+            avx2_f32_direct_330b_across(m, n, k, alpha, a, rsa, csa, b, rsb, beta, c, ldc);
             break;
         case avx2_f32_direct_330b_BY_COLUMNS:
             avx2_f32_direct_330b_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);

@@ -1214,6 +1214,26 @@ static __attribute__((noinline)) void rvv_f64_direct_0dc0_along_k(size_t m, size
         rvv_f64_direct_0dc0_dots_1(1, n, k, alpha, a, lda, b, rsb, csb, beta, c, ldc);
 }
 
+/* Few rows, B's rows contiguous: the columns of the transposed product are computed on the stack, piece by
+ * piece. */
+static __attribute__((noinline)) void rvv_f64_direct_0dc0_across(size_t m, size_t n, size_t k, double alpha,
+                                                                 const double *a, size_t rsa, size_t csa,
+                                                                 const double *b, size_t rsb, double beta,
+                                                                 double *c, size_t ldc) {
+    _Alignas(64) double tile[768];
+    const size_t lanes = __riscv_vsetvlmax_e64m2(), most = 768 / m / lanes * lanes;
+    for (size_t j = 0; j < n; j += most) {
+        const size_t width = n - j < most ? n - j : most;
+        double *part = c + j * ldc;
+        if (beta != 0)
+            for (size_t q = 0; q < width; ++q)
+                for (size_t i = 0; i < m; ++i)
+                    tile[q + i * width] = part[i + q * ldc];
+        rvv_f64_direct_0dc0_by_columns(width, m, k, alpha, b + j, rsb, a, csa, rsa, beta, tile, width);
+        rvv_f64_direct_0dc0_turn_some(tile, width, part, ldc, m, width);
+    }
+}
+
 /* C = beta * C; at beta = 0 C is not read. */
 static __attribute__((noinline)) void rvv_f64_direct_0dc0_scale(size_t m, size_t n, double beta, double *c,
                                                                 size_t ldc) {
@@ -1273,6 +1293,9 @@ rvv_f64_direct_0dc0_run(size_t m, size_t n, size_t k, double alpha, const double
             break;
         case rvv_f64_direct_0dc0_ALONG_K:
             rvv_f64_direct_0dc0_along_k(m, n, k, alpha, a, rsa, b, rsb, csb, beta, c, ldc);
+            break;
+        case rvv_f64_direct_0dc0_ACROSS:
+            rvv_f64_direct_0dc0_across(m, n, k, alpha, a, rsa, csa, b, rsb, beta, c, ldc);
             break;
         case rvv_f64_direct_0dc0_BY_COLUMNS:
             rvv_f64_direct_0dc0_by_columns(m, n, k, alpha, a, csa, b, rsb, csb, beta, c, ldc);
