@@ -659,19 +659,17 @@ copies_commit();
 struct Seen {
     int first, steps, whole_from, whole_to;
 };
-/* Queries row0 to last; query i sees the keys from i + low to i + high, of t keys. */
+/* Queries row0 to last; query i sees the keys from i + low to i + high, of t keys. Numbers stay below 2 to the power of 31: so do
+ * row + low and t - row, but not row + high. */
 __device__ __forceinline__ Seen seen_by(int row0, int last, int low, int high, int t) {
-    const int64_t from = int64_t(row0) + low, all_from = int64_t(last) + low; // of any query, and of all of them
-    const int64_t to = int64_t(last) + high + 1, all_to = int64_t(row0) + high + 1;
-    const int64_t begin = from < 0 ? 0 : from, end = to < t ? to : t;
+    const int from = row0 + low, end = high < t - last ? last + high + 1 : t;    // of any query
+    const int all_from = last + low, all_end = high < t - row0 ? row0 + high + 1 : t; // of all of them
+    const int begin = max(from, 0);
     if (begin >= end)
         return {0, 0, 0, 0};
-    const int first = int(begin / 32) * 32;
-    const int steps = int((end - first + 31) / 32);
-    const int64_t whole_from = all_from < first ? 0 : (all_from - first + 31) / 32;
-    const int64_t whole_to = ((all_to < t ? all_to : t) - first) / 32;
-    return {first, steps, int(whole_from < steps ? whole_from : steps),
-            int(whole_to < 0 ? 0 : whole_to < steps ? whole_to : steps)};
+    const int first = begin / 32 * 32, steps = (end - first + 31) / 32;
+    const int whole_from = all_from < first ? 0 : (all_from - first + 31) / 32;
+    return {first, steps, min(whole_from, steps), max(0, min((all_end - first) / 32, steps))};
 }
 
 /* The share of a block in the keys that its tile sees: part `part` of `parts`. */

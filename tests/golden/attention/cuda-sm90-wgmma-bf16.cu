@@ -296,19 +296,17 @@ __device__ __forceinline__ void registers_more() {
 struct Seen {
     int first, steps, whole_from, whole_to;
 };
-/* Queries row0 to last; query i sees the keys from i + low to i + high, of t keys. */
+/* Queries row0 to last; query i sees the keys from i + low to i + high, of t keys. Numbers stay below 2 to the power of 31: so do
+ * row + low and t - row, but not row + high. */
 __device__ __forceinline__ Seen seen_by(int row0, int last, int low, int high, int t) {
-    const int64_t from = int64_t(row0) + low, all_from = int64_t(last) + low; // of any query, and of all of them
-    const int64_t to = int64_t(last) + high + 1, all_to = int64_t(row0) + high + 1;
-    const int64_t begin = from < 0 ? 0 : from, end = to < t ? to : t;
+    const int from = row0 + low, end = high < t - last ? last + high + 1 : t;    // of any query
+    const int all_from = last + low, all_end = high < t - row0 ? row0 + high + 1 : t; // of all of them
+    const int begin = max(from, 0);
     if (begin >= end)
         return {0, 0, 0, 0};
-    const int first = int(begin / 128) * 128;
-    const int steps = int((end - first + 127) / 128);
-    const int64_t whole_from = all_from < first ? 0 : (all_from - first + 127) / 128;
-    const int64_t whole_to = ((all_to < t ? all_to : t) - first) / 128;
-    return {first, steps, int(whole_from < steps ? whole_from : steps),
-            int(whole_to < 0 ? 0 : whole_to < steps ? whole_to : steps)};
+    const int first = begin / 128 * 128, steps = (end - first + 127) / 128;
+    const int whole_from = all_from < first ? 0 : (all_from - first + 127) / 128;
+    return {first, steps, min(whole_from, steps), max(0, min((all_end - first) / 128, steps))};
 }
 __device__ __forceinline__ void block(const CUtensorMap *map_q, const CUtensorMap *map_k, const CUtensorMap *map_v, const CUtensorMap *map_o, bool loads,
            int group, int s, int t, float scale, bool turned, float *lse, bool wanted, int row0, int of_q, int of_k, int batch, int first,
@@ -617,9 +615,8 @@ __device__ __forceinline__ void compute_tiles(const CUtensorMap *map_q, const CU
 #pragma unroll 1
     for (int turn = 0, done = 0;; ++turn) {
         const bool stays = int(gridDim.x) < p.blocks;
-        const int64_t number = stays ? 2 * (turn / 2 * int64_t(gridDim.x) + blockIdx.x) + turn % 2
-                                     : turn * int64_t(gridDim.x) + blockIdx.x;
-        if (number >= p.blocks)
+        const unsigned number = stays ? 2 * (turn / 2 * gridDim.x + blockIdx.x) + turn % 2 : turn * gridDim.x + blockIdx.x;
+        if (number >= unsigned(p.blocks))
             break;
         const Tile tile = tile_at(p, number);
         const int head = tile.of_head % p.heads, batch = tile.of_head / p.heads, row0 = tile.row0;

@@ -75,6 +75,7 @@ static void __syncwarp() { meet({SYNC}); }
 static void __trap() { __builtin_trap(); }
 
 static inline int min(int a, int b) { return a < b ? a : b; }
+static inline int max(int a, int b) { return a > b ? a : b; }
 static inline bool multiple(const void *p, unsigned of) { return (uintptr_t)p % of == 0; }
 
 static void elements_copy(Element *to, const Element *from, int left) {
