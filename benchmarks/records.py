@@ -17,6 +17,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -57,7 +58,7 @@ class Measurement(File):
 
     page: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     title: str
-    payload: Literal["bench", "unseen", "points", "tuners", "kit", "output"]
+    payload: Literal["bench", "unseen", "points", "tuners", "kit", "peers", "output"]
     commands: Annotated[list[str], Field(min_length=1)]
     machine: Machine
     versions: dict[str, str]
@@ -201,22 +202,74 @@ class OnGpu:
     first: float | None
 
 
+class Peers(Record):
+    """What attention_peers.py printed into a file of benchmarks/cuda/. ours: the name of our library there."""
+
+    file: str
+    ours: str
+
+
+class PeersProblem(BaseModel):
+    """One problem. arms: by library, its time or why there is none; `NAME, pages`: of a cache in pages."""
+
+    model_config = ConfigDict(strict=True)
+    kind: str
+    b: int
+    h: int
+    g: int
+    s: int
+    t: int
+    d: int
+    v: int
+    causal: bool
+    arms: dict[str, dict[str, Any]]
+
+    def timed(self, ours: str) -> BesidePeers | None:
+        """None where our library has no time."""
+        us = {name: float(arm["us"]) for name, arm in self.arms.items() if "us" in arm}
+        if (own := us.pop(ours, None)) is None:
+            return None
+        pages = us.pop(f"{ours}, pages", None)
+        shape = f"b{self.b}h{self.h}g{self.g}s{self.s}t{self.t}d{self.d}" + f"v{self.v}" * (self.v != self.d)
+        kind = f"{self.kind}, causal" if self.causal else self.kind
+        ratios = {name: other / own for name, other in us.items()}
+        return BesidePeers(kind, shape, own, ratios, own / pages if pages else None)
+
+
+@dataclass(frozen=True)
+class BesidePeers:
+    """ratios: a peer's time over ours; pages: our time over that with the keys in pages."""
+
+    kind: str
+    shape: str
+    us: float
+    ratios: dict[str, float]
+    pages: float | None
+
+    @property
+    def best(self) -> float | None:
+        """The fastest peer's time over ours."""
+        return min(self.ratios.values(), default=None)
+
+
 @dataclass(frozen=True)
 class Measured:
-    """A file that was read. data: of the payload; gpu: the rows of a kit."""
+    """A file that was read. data: of the payload; gpu: the rows of a kit; peers: of attention beside its peers."""
 
     name: str
     about: Measurement
-    data: Bench | Unseen | Points | Tuners | Output | Kit
+    data: Bench | Unseen | Points | Tuners | Output | Kit | Peers
     gpu: tuple[OnGpu, ...] = ()
+    peers: tuple[BesidePeers, ...] = ()
 
 
-SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit]] = {
+SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit | Peers]] = {
     "unseen": Unseen,
     "points": Points,
     "tuners": Tuners,
     "output": Output,
     "kit": Kit,
+    "peers": Peers,
 }
 
 
@@ -229,7 +282,8 @@ def read(path: Path, root: Path = ROOT) -> Measured:
             (bench,) = benches.parse(about.data, place)
             return Measured(path.stem, about, bench)
         data = yamlfile.validate(SCHEMAS[about.payload], about.data, place)
-        return Measured(path.stem, about, data, tuple(_kit(root, data)) if isinstance(data, Kit) else ())
+        gpu = tuple(_kit(root, data)) if isinstance(data, Kit) else ()
+        return Measured(path.stem, about, data, gpu, tuple(_peers(root, data)) if isinstance(data, Peers) else ())
     except TensoropError as error:
         raise UsageError(error.message, hint=AGAIN) from None
 
@@ -244,20 +298,36 @@ def _json(path: Path) -> dict[str, object]:
     return found
 
 
-def _kit(root: Path, kit: Kit) -> list[OnGpu]:
-    path = root / kit.file
-    found = []
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a file, a line each, and their places."""
     for number, line in enumerate(files.text(path, files.LINES).splitlines(), 1):
         place = f"{path}:{number}"
         try:
             row = jsontext.loads(line)
         except ValueError as error:
             raise SpecError(f"{place}: expected JSON: {error}") from None
-        if isinstance(row, dict) and (row.get("product"), row.get("dtype")) == (kit.product, kit.dtype):
+        if isinstance(row, dict):
+            yield place, row
+
+
+def _kit(root: Path, kit: Kit) -> list[OnGpu]:
+    path = root / kit.file
+    found = []
+    for place, row in _rows(path):
+        if (row.get("product"), row.get("dtype")) == (kit.product, kit.dtype):
             schema: type[BenchedOnGpu | KitProblem] = BenchedOnGpu if "gflops" in row else KitProblem
             found.append(yamlfile.validate(schema, row, place).timed())
     if not found:
         raise SpecError(f"{path}: expected rows of product '{kit.product}' and dtype '{kit.dtype}', got none")
+    return found
+
+
+def _peers(root: Path, of: Peers) -> list[BesidePeers]:
+    path = root / of.file
+    rows = (yamlfile.validate(PeersProblem, row, place) for place, row in _rows(path) if "arms" in row)
+    found = [timed for row in rows if (timed := row.timed(of.ours)) is not None]
+    if not found:
+        raise SpecError(f"{path}: expected times of '{of.ours}', got none")
     return found
 
 

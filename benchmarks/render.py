@@ -19,7 +19,19 @@ from pathlib import Path
 
 from benchmarks import plots, records
 from benchmarks.plots import Bar, Plot
-from benchmarks.records import Interval, Kit, Measured, OnGpu, Output, Points, Tuners, Unseen, UnseenShape
+from benchmarks.records import (
+    BesidePeers,
+    Interval,
+    Kit,
+    Measured,
+    OnGpu,
+    Output,
+    Peers,
+    Points,
+    Tuners,
+    Unseen,
+    UnseenShape,
+)
 from tensorop.errors import TensoropError, UsageError
 from tensorop.model.bench import BEST, AtVlen, BaselineInfo, Bench, Ratio, Row, geomean
 from tensorop.model.operator import Operator
@@ -37,6 +49,10 @@ PAGES = {
     "conv2d": ("conv2d", "compare each layer of a tuned conv2d library with its baselines"),
     "attention": ("attention", "compare each shape of tuned attention libraries with two OpenBLAS products"),
     "cuda": ("gemm for CUDA", "compare each shape of the libraries for NVIDIA GPUs with cuBLASLt"),
+    "attention-cuda": (
+        "attention for CUDA",
+        "compare each problem of a library for NVIDIA GPUs with cuDNN, PyTorch's flash and FlashAttention 3",
+    ),
     "board-model": ("Board models", "compare speeds that the board models predict with published measurements"),
     "tuners": ("Search strategies", "compare how many trials each search strategy needs"),
 }
@@ -61,6 +77,9 @@ READ = {
     "99 % of the best speed. The other tables show trials: the median over the seeds with its 95 % bootstrap interval.",
     "kit": "A ratio above 1 means that tensorop is faster than the fastest answer of cuBLASLt's queries, "
     "top-1 than its first answer.",
+    "peers": "A ratio above 1 means that tensorop is faster, by the clock of the GPU below; best is the fastest peer "
+    "of each problem. Calls are captured in graphs, and the rounds of all are interleaved. pages: the speed of a cache "
+    "in pages of 64 keys over that of one in one piece.",
 }
 PATH = (
     "path: instructions that our function spends on a short call before its first access to an operand "
@@ -543,6 +562,44 @@ def kit_lines(one: Measured, kit: Kit) -> Iterator[Line]:
         yield Line(one, one.about.title, f"{kit.dtype} {layout}", 0, "measured", "cublaslt", ratios)
 
 
+def kinds_of(rows: Iterable[BesidePeers]) -> dict[str, dict[str, float]]:
+    """By kind of problem: the ratio to the best peer by shape, where there is one."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.best is not None:
+            found.setdefault(row.kind, {})[row.shape] = row.best
+    return found
+
+
+def peers_section(one: Measured) -> Section:
+    names = list(dict.fromkeys(name for row in one.peers for name in row.ratios))
+    paged = any(row.pages for row in one.peers)
+    rows = []
+    for row in one.peers:
+        cells = [row.kind, row.shape, f"{row.us:.4g}" if row.us < 1000 else f"{row.us:.0f}"]
+        cells += [f"{row.ratios[name]:.2f}" if name in row.ratios else "" for name in names]
+        cells.append(f"**{row.best:.2f}**" if row.best else "")
+        rows.append([*cells, *([f"{row.pages:.2f}" if row.pages else ""] if paged else [])])
+    heads = ["kind", "shape", "us", *(f"/ {name}" for name in names), "/ best", *(["pages"] if paged else [])]
+    kinds = [
+        [
+            kind,
+            str(len(of)),
+            f"**{geomean(of.values()):.2f}**",
+            f"{min(of.values()):.2f}",
+            min(of, key=lambda one: of[one]),
+        ]
+        for kind, of in kinds_of(one.peers).items()
+    ]
+    short = table(["kind", "problems", "geomean of / best", "lowest", "where"], kinds)
+    return Section("\n\n".join([READ["peers"], short, table(heads, rows)]), {})
+
+
+def peers_lines(one: Measured) -> Iterator[Line]:
+    for kind, ratios in kinds_of(one.peers).items():
+        yield Line(one, one.about.title, kind, 0, "measured", BEST, ratios, best=True)
+
+
 # Pages
 
 
@@ -558,6 +615,8 @@ def section(one: Measured) -> Section:
             return tuners_section(one, one.data)
         case Kit():
             return kit_section(one)
+        case Peers():
+            return peers_section(one)
         case Output():
             return Section("\n".join(f"    {line}" for line in shown(one.data.lines)), {})
 
@@ -589,6 +648,8 @@ def lines(found: Iterable[Measured]) -> list[Line]:
             rows += unseen_lines(one, one.data)
         elif isinstance(one.data, Kit):
             rows += kit_lines(one, one.data)
+        elif isinstance(one.data, Peers):
+            rows += peers_lines(one)
     return rows
 
 

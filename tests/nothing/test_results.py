@@ -259,6 +259,30 @@ def test_rows_of_a_kit_are_checked(tmp_path):
             records.read(path, tmp_path)
 
 
+def test_rows_beside_peers_are_checked_and_shown_by_kind(tmp_path):
+    data = {"file": "benchmarks/cuda/rows.jsonl", "ours": "made"}
+    path = record(tmp_path, "attention-cuda", {**ABOUT, "page": "attention-cuda", "payload": "peers", "data": data})
+    rows = tmp_path / data["file"]
+    rows.parent.mkdir()
+    sizes = {"kind": "k", "b": 1, "h": 2, "g": 1, "s": 3, "t": 4, "d": 192, "v": 128, "causal": True}
+    arms = {"made": {"us": 4.0}, "made, pages": {"us": 5.0}, "p": {"us": 3.0}, "q": {"us": 8.0}, "r": {"refused": "no"}}
+    line = json.dumps({**sizes, "arms": arms})
+    rows.write_text('{"gpu": "G"}\n' + line + "\n")
+    one = records.read(path, tmp_path)
+    (only,) = one.peers
+    assert (only.shape, only.us, only.best, only.pages) == ("b1h2g1s3t4d192v128", 4.0, 0.75, 0.8)
+    text = render.section(one).text
+    assert "| k, causal | 1 | **0.75** | 0.75 | b1h2g1s3t4d192v128 |" in text
+    assert "| k, causal | b1h2g1s3t4d192v128 | 4 | 0.75 | 2.00 | **0.75** | 0.80 |" in text
+    for broken, place in (
+        (line[:50], r"rows.jsonl:1: expected JSON"),
+        (line.replace('"made"', '"mad"'), "expected times"),
+    ):
+        rows.write_text(broken + "\n")
+        with pytest.raises(UsageError, match=place):
+            records.read(path, tmp_path)
+
+
 def test_a_measurement_is_recorded_with_what_it_was_made_by(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "FOLDER", tmp_path)
     words = ["--page", "tuners", "--title", "make gemm", "--payload", "output", "--command", "echo first"]
