@@ -19,21 +19,21 @@ struct reference {
 
 /* How sequences lie: in batches, one behind the other, or keys in pages of 1 << page keys. */
 enum { RAGGED = 1, PAGED = 2 };
-/* Places of operands, scale (0: the usual one), and masks of problems with masks. */
+/* Places of operands, scale (1: the usual one), and masks of problems with masks. */
 static const struct {
     int by_head, pad, shift, lse, align, left, right;
     float scale;
     int lie, page;
-} form_of[] = {{0, 0, 0, 0, 0, -1, 0, 0, 0, 0},
+} form_of[] = {{0, 0, 0, 0, 0, -1, 0, 1, 0, 0},
                {1, 8, 0, 1, 0, 40, 0, -0.3f, 0, 0},
-               {0, 3, 1, 1, 1, -1, 0, 0, 0, 0},
+               {0, 3, 1, 1, 1, -1, 0, 1, 0, 0},
                {0, 16, 0, 1, 0, 7, 21, 0.05f, 0, 0},
                {1, 0, 0, 1, 1, 19, -1, 0, 0, 0},
-               {0, 0, 0, 1, 0, -1, 0, 0, RAGGED, 0},
-               {1, 3, 1, 1, 1, 9, 4, 0, RAGGED, 0},
-               {0, 8, 0, 1, 0, -1, 0, 0, PAGED, 6},
+               {0, 0, 0, 1, 0, -1, 0, 1, RAGGED, 0},
+               {1, 3, 1, 1, 1, 9, 4, 1, RAGGED, 0},
+               {0, 8, 0, 1, 0, -1, 0, 1, PAGED, 6},
                {1, 0, 0, 0, 0, 33, 1, 0, RAGGED | PAGED, 4},
-               {0, 1, 1, 1, 0, -1, 0, 0, PAGED, 8}};
+               {0, 1, 1, 1, 0, -1, 0, 1, PAGED, 8}};
 const int forms = sizeof form_of / sizeof *form_of;
 
 int form_shift(int form) { return form_of[form].shift; }
@@ -112,7 +112,7 @@ struct judged problem_of(const struct held_type *type, const int *layout, const 
     p.t = numbers[4], p.d = numbers[5], p.dv = numbers[6];
     p.format = type->format, p.type = type->number;
     p.by_head = form_of[form].by_head, p.pad = form_of[form].pad;
-    p.scale = form_of[form].scale != 0 ? form_of[form].scale : (float)(1 / sqrt(p.d));
+    p.scale = form_of[form].scale != 1 ? form_of[form].scale : (float)(1 / sqrt(p.d));
     p.align = layout[0] ? form_of[form].align : 0;
     p.left = layout[0] ? form_of[form].left : -1, p.right = layout[0] ? form_of[form].right : -1;
     laid_out(&p, form_of[form].lie, form_of[form].page);
