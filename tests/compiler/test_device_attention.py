@@ -131,7 +131,7 @@ def test_a_kernel_of_packed_rows_is_right(point: int, masked: int, dtype: str) -
         (("rows_most(most{{ i }});", ""), Kind.WRONG),
         (("pages_{{ from }}", "pages_k"), Kind.CRASH),
         (("if (paged) {", "if (paged && turned) {"), Kind.CRASH),
-        (("row = {{ row0 }} + r + behind;", "row = r + behind;"), Kind.WRONG),
+        (("{{ row0 }} + r + j * {{ apart }}", "r + j * {{ apart }}"), Kind.WRONG),
     ],
     ids=[
         "sum-not-rescaled", "output-not-rescaled", "no-wait", "no-left-mask", "padding-counts", "not-the-largest",
