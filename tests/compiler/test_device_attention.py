@@ -130,8 +130,8 @@ def test_a_kernel_of_packed_rows_is_right(point: int, masked: int, dtype: str) -
         (("low, high, t)", "low, high, t + 1)"), Kind.WRONG),
         (("rows_most(most{{ i }});", ""), Kind.WRONG),
         (("pages_{{ from }}", "pages_k"), Kind.CRASH),
-        (("if (paged) {", "if (paged && turned) {"), Kind.CRASH),
-        (("{{ row0 }} + r + j * {{ apart }}", "r + j * {{ apart }}"), Kind.WRONG),
+        (("if (paged{{", "if (paged && turned{{"), Kind.CRASH),
+        (("row = {{ row0 }} + r + behind;", "row = r + behind;"), Kind.WRONG),
     ],
     ids=[
         "sum-not-rescaled", "output-not-rescaled", "no-wait", "no-left-mask", "padding-counts", "not-the-largest",
