@@ -131,7 +131,7 @@ def test_a_kernel_of_packed_rows_is_right(point: int, masked: int, dtype: str) -
         (("rows_most(most{{ i }});", ""), Kind.WRONG),
         (("pages_{{ from }}", "pages_k"), Kind.CRASH),
         (("if (paged{{", "if (paged && turned{{"), Kind.CRASH),
-        (("row = {{ row0 }} + r + behind;", "row = r + behind;"), Kind.WRONG),
+        (("{{ row0 }} + r + j * {{ apart }}, {{ rows }}", "r + j * {{ apart }}, {{ rows }}"), Kind.WRONG),
     ],
     ids=[
         "sum-not-rescaled", "output-not-rescaled", "no-wait", "no-left-mask", "padding-counts", "not-the-largest",
@@ -152,7 +152,7 @@ def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) ->
         (("rows_value(shift", "rows_value(total"), Kind.WRONG),
         (("low, high, t)", "low, high, t + 1)"), Kind.WRONG),
         (("pages_{{ from }}", "pages_k"), Kind.CRASH),
-        (("row = key0 + r + behind;", "row = r + behind;"), Kind.WRONG),
+        (("row = key0 + r{{", "row = r{{"), Kind.WRONG),
         (("'key0 + %d' % tile_n, 't'", "'key0', 't'"), Kind.WRONG),
     ],
     ids=[

@@ -67,9 +67,9 @@ static void page_of(Page &page, const Pages *pages, int row, int rows) {
     page.number = row < rows ? pages->table[row >> pages->bits] : 0;
 }
 static void page_copy(Element *to, const Element *from, const Pages *pages, const Page &page,
-                      int row, int col, size_t ld, int left, bool words) {
+                      int row, int behind, int col, size_t ld, int left, bool words) {
     if (left > 0)
-        from += page.number * pages->apart + (row & ((1 << pages->bits) - 1)) * ld + col;
+        from += page.number * pages->apart + ((row & ((1 << pages->bits) - 1)) + behind) * ld + col;
     words ? word_copy(to, from, left) : elements_copy(to, from, left);
 }
 static void sum_clear(SumTile &sum) {
