@@ -642,8 +642,8 @@ TEST(mma_page_of) {
 TEST(mma_page_copy) {
     fill();
     const Pages pages = {(const int *)in, 160, 3};
-    page_copy((Element *)shared + 8 * T, (const Element *)in + 64, &pages, {pages.table[T / 8]}, T & ~3,
-              T & 3, 8, 16, T % 11 - 1, T % 2);
+    page_copy((Element *)shared + 8 * T, (const Element *)in + 64, &pages, {pages.table[T / 8]},
+              T & ~3, T & 3, 8, 16, T % 11 - 1, T % 2);
     copies_commit();
     copies_wait<0>();
     put<uint4>(out, T, ((uint4 *)shared)[T]);
