@@ -222,6 +222,7 @@ class PeersProblem(BaseModel):
     d: int
     v: int
     causal: bool
+    lengths: list[int] = []  # of a ragged batch: the rows of each sequence
     arms: dict[str, dict[str, Any]]
 
     def timed(self, ours: str) -> BesidePeers | None:
@@ -231,6 +232,7 @@ class PeersProblem(BaseModel):
             return None
         pages = us.pop(f"{ours}, pages", None)
         shape = f"b{self.b}h{self.h}g{self.g}s{self.s}t{self.t}d{self.d}" + f"v{self.v}" * (self.v != self.d)
+        shape += f", {sum(self.lengths)} rows" if self.lengths else ""
         kind = f"{self.kind}, causal" if self.causal else self.kind
         ratios = {name: other / own for name, other in us.items()}
         return BesidePeers(kind, shape, own, ratios, own / pages if pages else None)

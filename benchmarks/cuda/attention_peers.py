@@ -24,8 +24,10 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +39,16 @@ ROTATED_BYTES, MOST_BYTES = 180e6, 60e9  # of all sets of operands
 GRAPH_US, HEAT_S, ROUNDS = 2000.0, 0.25, 9
 DRAWN, MOST_FLOPS = 24, 1.2e13  # problems of a seed; operations of a drawn one
 LOOSE = {"bf16": 2e-2, "f16": 4e-3}  # largest error of a row that counts as right: a few roundings of the result
-TORCH = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
-Operands = tuple[torch.Tensor, ...]  # Q, K, V; then K and V in pages, their table, and the lengths
+FEW = 16  # queries up to which FlashAttention 3 may split the keys
+RAGGED_SEED, RAGGED = 1, ((8, 1024, 8192), (64, 128, 2048))  # sequences of a ragged batch, and rows of each
+Operands = tuple[torch.Tensor, ...]  # Q, K, V; then where ragged sequences begin; or K and V in pages, table, lengths
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One call. left: keys that a query sees before its own, -1: all; causal masks are aligned to the last key."""
+    """One call. left: keys that a query sees before its own, -1: all; causal masks are aligned to the last key.
+    lengths: of a ragged batch, queries and keys of each sequence; s and t are those of the longest one then."""
 
     kind: str  # its class
     b: int
@@ -58,25 +62,32 @@ class Problem:
     left: int = -1
     dtype: str = "bf16"
     page: int = 0  # keys of a page; then libraries of ours read pages in an arm more
+    lengths: tuple[int, ...] = ()
 
     @property
-    def pairs(self) -> int:
-        """Pairs of a query and a key that it sees, in one head."""
-        own = range(self.t - self.s, self.t)
+    def sequences(self) -> tuple[tuple[int, int], ...]:
+        """Queries and keys of each."""
+        return tuple((rows, rows) for rows in self.lengths) or ((self.s, self.t),) * self.b
+
+    def pairs(self, s: int, t: int) -> int:
+        """Pairs of a query and a key that it sees, in one head of a sequence."""
+        own = range(t - s, t)
         if not self.causal and self.left < 0:
-            return self.s * self.t
-        high = [min(one + 1, self.t) if self.causal else self.t for one in own]
+            return s * t
+        high = [min(one + 1, t) if self.causal else t for one in own]
         low = [max(0, one - self.left) if self.left >= 0 else 0 for one in own]
         return sum(max(0, end - begin) for begin, end in zip(low, high, strict=True))
 
     @property
     def flops(self) -> float:
-        return 2.0 * self.b * self.h * self.pairs * (self.d + self.v)
+        pairs = sum(count * self.pairs(*sizes) for sizes, count in Counter(self.sequences).items())
+        return 2.0 * self.h * pairs * (self.d + self.v)
 
     @property
     def bytes(self) -> int:
         """Of all operands in memory."""
-        return 2 * self.b * (self.h * self.s + self.g * self.t) * (self.d + self.v)
+        queries, keys = map(sum, zip(*self.sequences, strict=True))
+        return 2 * (self.h * queries + self.g * keys) * (self.d + self.v)
 
 
 @dataclass
@@ -113,6 +124,13 @@ def of_classes() -> Iterator[Problem]:
     yield Problem("decode", 8, 32, 32, 1, 4096, 128, 128)
     for b, t in ((8, 4096), (8, 32768), (64, 4096)):
         yield Problem("pages", b, 32, 8, 1, t, 128, 128, page=64)
+    rng = random.Random(RAGGED_SEED)
+    for b, low, high in RAGGED:
+        lengths = tuple(rng.randint(low, high) for _ in range(b))
+        most = max(lengths)
+        for d, h, g in ((64, 32, 32), (128, 16, 16), (128, 32, 8)):
+            for causal in (False, True) if h == g else (True,):
+                yield Problem("ragged", b, h, g, most, most, d, d, causal, lengths=lengths)
 
 
 def drawn(seed: int) -> Iterator[Problem]:
@@ -148,10 +166,20 @@ def arms_of(problem: Problem, fa3: Any, ours: dict[str, Any]) -> list[Arm]:
 
         return call
 
+    def flash_by_name(of: Operands) -> torch.Tensor:
+        """PyTorch's flash back end below its function, which has neither windows nor masks aligned to the last key."""
+        behind = 0 if problem.causal else -1
+        found = torch.ops.aten._flash_attention_forward(
+            *turned(of), None, None, problem.s, problem.t, 0.0, problem.causal, False,
+            window_size_left=problem.left, window_size_right=behind,
+        )  # fmt: skip
+        return found[0].transpose(1, 2)
+
     def of_fa3(of: Operands) -> torch.Tensor:
         window = (problem.left, 0 if problem.causal else -1) if problem.left >= 0 else (-1, -1)
-        found = fa3(*(one.transpose(1, 2) for one in of[:3]), causal=problem.causal, window_size=window)
-        return (found[0] if isinstance(found, tuple) else found).transpose(1, 2)
+        splits = 0 if problem.s <= FEW else 1  # 0: as many as it chooses
+        words = {"causal": problem.causal, "window_size": window, "num_splits": splits}
+        return first(fa3.flash_attn_func(*turned(of), **words)).transpose(1, 2)
 
     def of_ours(attention: Any) -> Callable[[Operands], torch.Tensor]:
         window = (problem.left, -1) if problem.left >= 0 else None
@@ -160,9 +188,12 @@ def arms_of(problem: Problem, fa3: Any, ours: dict[str, Any]) -> list[Arm]:
     def of_pages(attention: Any) -> Callable[[Operands], torch.Tensor]:
         return lambda of: attention(of[0], *of[3:5], layout="bhsd", lengths=of[6], pages=of[5])
 
+    if problem.lengths:
+        return ragged_arms_of(problem, fa3, ours)
     window, uneven = problem.left >= 0, problem.causal and problem.s != problem.t
     why = "no sliding window" if window else "its causal mask begins at the first key" if uneven else ""
-    found = [Arm(name, of_torch(backend), why) for name, backend in TORCH.items()]
+    found = [Arm("cudnn", of_torch(SDPBackend.CUDNN_ATTENTION), why)]
+    found.append(Arm("flash", flash_by_name if why else of_torch(SDPBackend.FLASH_ATTENTION)))
     if fa3 is not None:
         found.append(Arm("fa3", of_fa3))
     found += [Arm(name, of_ours(library.attention)) for name, library in ours.items()]
@@ -170,16 +201,54 @@ def arms_of(problem: Problem, fa3: Any, ours: dict[str, Any]) -> list[Arm]:
     return found + [Arm(f"{name}, pages", of_pages(library.attention)) for name, library in pages.items()]
 
 
+def ragged_arms_of(problem: Problem, fa3: Any, ours: dict[str, Any]) -> list[Arm]:
+    """The same for sequences one behind the other; PyTorch's back ends are called as torch.nn.attention.varlen does."""
+    causal, longest = problem.causal, (problem.s, problem.t)
+
+    def of_cudnn(of: Operands) -> torch.Tensor:
+        starts = of[3], of[3], *longest
+        return first(torch.ops.aten._cudnn_attention_forward(*of[:3], None, *starts, False, 0.0, causal, False))
+
+    def of_flash(of: Operands) -> torch.Tensor:
+        return first(torch.ops.aten._flash_attention_forward(*of[:3], of[3], of[3], *longest, 0.0, causal, False))
+
+    def of_fa3(of: Operands) -> torch.Tensor:
+        return first(fa3.flash_attn_varlen_func(*of[:3], of[3], of[3], *longest, causal=causal))
+
+    def of_ours(attention: Any) -> Callable[[Operands], torch.Tensor]:
+        return lambda of: attention(*of[:3], causal=causal, starts=(of[3], of[3]), longest=longest)
+
+    found = [Arm("cudnn", of_cudnn), Arm("flash", of_flash)]
+    if fa3 is not None:
+        found.append(Arm("fa3", of_fa3))
+    return found + [Arm(name, of_ours(library.attention)) for name, library in ours.items()]
+
+
+def first(found: Any) -> torch.Tensor:
+    """The result of a function that may return log-sum-exps and more with it."""
+    result: torch.Tensor = found[0] if isinstance(found, tuple | list) else found
+    return result
+
+
+def turned(of: Operands) -> Iterator[torch.Tensor]:
+    """Q, K and V with rows before heads."""
+    return (one.transpose(1, 2) for one in of[:3])
+
+
 def operands(problem: Problem) -> list[Operands]:
-    """Sets of N(0, 1), as [batch, rows, heads, numbers] in memory."""
+    """Sets of N(0, 1), as [batch, rows, heads, numbers] in memory; of a ragged batch [all rows, heads, numbers]."""
     count = max(2, math.ceil(ROTATED_BYTES / problem.bytes))
+    starts = [0, *accumulate(problem.lengths)]
 
     def made(heads: int, rows: int, numbers: int) -> torch.Tensor:
-        of = torch.randn(problem.b, rows, heads, numbers, device="cuda", dtype=DTYPES[problem.dtype])
-        return of.transpose(1, 2)
+        shape = (starts[-1],) if problem.lengths else (problem.b, rows)
+        of = torch.randn(*shape, heads, numbers, device="cuda", dtype=DTYPES[problem.dtype])
+        return of if problem.lengths else of.transpose(1, 2)
 
     p = problem
     sets = [(made(p.h, p.s, p.d), made(p.g, p.t, p.d), made(p.g, p.t, p.v)) for _ in range(count)]
+    if p.lengths:
+        return [(*of, torch.tensor(starts, dtype=torch.int32, device="cuda")) for of in sets]
     return [(*of, *paged(of[1], of[2], p.page)) for of in sets] if p.page else sets
 
 
@@ -198,19 +267,25 @@ def paged(k: torch.Tensor, v: torch.Tensor, page: int) -> Operands:
 
 def error(problem: Problem, of: Operands, got: torch.Tensor) -> float:
     """The largest error of up to 32 rows of the first and the last head, against float64."""
-    rows = torch.linspace(0, problem.s - 1, min(32, problem.s), device="cuda").round().long()
-    most = 0.0
-    for batch, head in ((0, 0), (problem.b - 1, problem.h - 1)):
+    starts, most = [0, *accumulate(problem.lengths)], 0.0
+
+    def part(one: torch.Tensor, number: int, head: int) -> torch.Tensor:
+        return one[starts[number] : starts[number + 1], head] if problem.lengths else one[number, head]
+
+    for number, head in ((0, 0), (problem.b - 1, problem.h - 1)):
+        s, t = problem.sequences[number]
+        rows = torch.linspace(0, s - 1, min(32, s), device="cuda").round().long()
         kept = head // (problem.h // problem.g)
-        q, k, v = of[0][batch, head, rows].double(), of[1][batch, kept].double(), of[2][batch, kept].double()
-        own, key = (rows + problem.t - problem.s)[:, None], torch.arange(problem.t, device="cuda")[None, :]
-        seen = torch.ones(len(rows), problem.t, dtype=torch.bool, device="cuda")
+        q = part(of[0], number, head)[rows].double()
+        k, v = (part(one, number, kept).double() for one in of[1:3])
+        own, key = (rows + t - s)[:, None], torch.arange(t, device="cuda")[None, :]
+        seen = torch.ones(len(rows), t, dtype=torch.bool, device="cuda")
         if problem.causal:
             seen &= key <= own
         if problem.left >= 0:
             seen &= key >= own - problem.left
         scores = (q @ k.T / math.sqrt(problem.d)).masked_fill(~seen, -math.inf)
-        apart = got[batch, head, rows].double() - torch.softmax(scores, 1) @ v
+        apart = part(got, number, head)[rows].double() - torch.softmax(scores, 1) @ v
         most = max(most, float(apart.abs().max()) if bool(torch.isfinite(apart).all()) else math.inf)
     return most
 
@@ -256,7 +331,7 @@ def prepared(problem: Problem, arms: list[Arm], sets: list[Operands]) -> int:
             took(arm, len(sets))
             fastest = min(fastest, took(arm, len(sets)))
         except Exception as refusal:  # of a library, in words of its own
-            arm.refused = str(refusal).strip().split("\n")[0][:120] or type(refusal).__name__
+            arm.refused = str(refusal).strip().split("\n")[0][-120:] or type(refusal).__name__
             torch.cuda.synchronize()
     if not math.isfinite(fastest):
         return len(sets)
@@ -343,7 +418,7 @@ def main() -> int:
     fa3, ours = None, {}
     if words.fa3:
         sys.path.insert(0, str(words.fa3))
-        from fa3_fwd_interface import flash_attn_func as fa3
+        import fa3_fwd_interface as fa3
     if words.ours:
         import tensorop
 

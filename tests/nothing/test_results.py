@@ -267,9 +267,11 @@ def test_rows_beside_peers_are_checked_and_shown_by_kind(tmp_path):
     sizes = {"kind": "k", "b": 1, "h": 2, "g": 1, "s": 3, "t": 4, "d": 192, "v": 128, "causal": True}
     arms = {"made": {"us": 4.0}, "made, pages": {"us": 5.0}, "p": {"us": 3.0}, "q": {"us": 8.0}, "r": {"refused": "no"}}
     line = json.dumps({**sizes, "arms": arms})
-    rows.write_text('{"gpu": "G"}\n' + line + "\n")
+    ragged = json.dumps({**sizes, "kind": "ragged", "b": 2, "lengths": [3, 4], "arms": arms})
+    rows.write_text('{"gpu": "G"}\n' + line + "\n" + ragged + "\n")
     one = records.read(path, tmp_path)
-    (only,) = one.peers
+    only, other = one.peers
+    assert other.shape == "b2h2g1s3t4d192v128, 7 rows"
     assert (only.shape, only.us, only.best, only.pages) == ("b1h2g1s3t4d192v128", 4.0, 0.75, 0.8)
     text = render.section(one).text
     assert "| k, causal | 1 | **0.75** | 0.75 | b1h2g1s3t4d192v128 |" in text
