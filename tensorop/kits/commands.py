@@ -128,7 +128,7 @@ def bench(found: Opened, shapes: Sequence[Shape], dtypes: Sequence[str], layout:
     """Runs `tensorop bench` for such a library."""
     no_effect = {name: f"--{name}" for name in ("against", "threads", "fast", "jobs", "runner", "offline")}
     no_effect["older"] = "--compare"
-    refuse_given("a GPU library, which is always compared with cuBLASLt on the GPU of this machine", no_effect)
+    refuse_given("a GPU library, which is always compared by its kit on the GPU of this machine", no_effect)
     return here.bench(found, shapes, dtypes, layout)
 
 

@@ -111,10 +111,11 @@ class DeviceProduct(KitProduct):
         ]
         if against:
             lines.append(
-                f"of cuBLASLt's best: {against['before']:.2f} as the library chose, "
+                f"of {_best(result.kept.machine)}: {against['before']:.2f} as the library chose, "
                 f"{against['fastest']:.2f} by its fastest kernels; a kit exported now measures other shapes"
             )
-        return Retuned(made, results, {"choice": dict(choice), "against": against}, lines, kits)
+        record = {"choice": dict(choice), "against": against, "baseline": _best(result.kept.machine)}
+        return Retuned(made, results, record, lines, kits)
 
     def costs(self, rows: Sequence[TimedProblem], problem: Problem) -> Mapping[int, float]:
         """As `DeviceTarget.costs`. Raises UsageError for a manifest that is not as the backend expects."""
@@ -146,8 +147,15 @@ def read(opened: Opened) -> DeviceProduct:
     return DeviceProduct(opened, *read_manifest(opened))
 
 
+def _best(machine: kitrows.KitMachine) -> str:
+    """The baseline's best as a text, with the limit of the comparison."""
+    assert isinstance(machine, kitrows.DeviceMachine)
+    limit = kitrows.BASELINES.get(machine.baseline, ("", ""))[1]
+    return "cuBLASLt's best" + f" ({limit})" * bool(limit)
+
+
 def _against(rows: Sequence[kitrows.KeptRow]) -> dict[str, float]:
-    """Geometric means of speedups over the baseline's best, on rows that have a baseline.
+    """Geometric means of speedups over the baseline's best right answer, on rows that have one.
 
     before: of the variant that the library chose; fastest: of the fastest variant.
     """
@@ -155,7 +163,7 @@ def _against(rows: Sequence[kitrows.KeptRow]) -> dict[str, float]:
     for row in rows:
         assert isinstance(row, kitrows.KeptOnDevice)
         us = {arm.variant: median(arm.us) for arm in row.arms if arm.variant is not None and arm.us}
-        best = [median(arm.us) for arm in row.arms if arm.cublaslt is not None and arm.us]
+        best = [median(arm.us) for arm in row.arms if arm.answer and arm.us and not arm.refused]
         chosen = us.get(row.chosen)
         if best and chosen:
             ratios["before"].append(min(best) / chosen)

@@ -22,6 +22,7 @@ from tensorop.events import Event, Note, Phase
 from tensorop.kits import device
 from tensorop.kits import export as exporting
 from tensorop.kits import result as results
+from tensorop.kits import rows as kitrows
 from tensorop.kits.device import DeviceProduct
 from tensorop.kits.product import KitPlan, Retuned, read_manifest
 from tensorop.kits.rows import DeviceMachine, DeviceTiming, KitRow
@@ -37,8 +38,7 @@ from tensorop.process.stopping import StopRequest
 from tensorop.store.journal import Journal
 from tensorop.target import KitRequest
 
-FASTEST, FIRST = "cublaslt", "cublaslt-top1"
-_ANSWERS = "{} of its answers to seven queries, 32 MiB of workspace"
+FIRST = "{}-top1"  # the baseline's first answer; its name alone is that of its fastest one
 _START_S, _STEP_S = 300.0, 60.0  # limits; a step usually takes about a second
 NOTE, _LINES = "kit", 100  # the journal's notes of a kit's results; lines of one
 _STAYS = "the product stays as the model chose"
@@ -127,7 +127,7 @@ def verify(found: Opened) -> dict[str, Any]:
 
 
 def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str], layout: int) -> Bench:
-    """Times the library's choices beside cuBLASLt's fastest and first answers, and judges all results.
+    """Times the library's choices beside the baseline's fastest and first answers, and judges all results.
 
     shapes: by default the operator's for a device; layout: its number. Raises as `verify`, and JobError if nothing
     could be timed.
@@ -147,12 +147,23 @@ def bench(found: Opened, shapes: Sequence[tuple[int, ...]], dtypes: Sequence[str
     measured = [one for one in made.values() if one is not None]
     if not measured:
         raise JobError("nothing could be timed: " + "; ".join(f"{n}: {why}" for n, why in absent.items()))
-    version = str(machine.cublaslt)
-    named = {FASTEST: "the fastest", FIRST: "the first"} if any(row.ratios for row in measured) else {}
-    if not named:
-        absent |= dict.fromkeys((FASTEST, FIRST), "no libcublasLt.so here; TENSOROP_KIT_CUBLASLT=FILE names one")
-    baselines = {n: BaselineInfo(version, _ANSWERS.format(rank)) for n, rank in named.items()}
-    return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), machine.model_dump())
+    against, baselines = machine.baseline, {}
+    if against and not getattr(machine, against):
+        why = "no libcublasLt.so here; TENSOROP_KIT_CUBLASLT=FILE names one"
+        absent |= dict.fromkeys((against, FIRST.format(against)), why)
+    elif against:
+        how, limit = kitrows.BASELINES[against]
+        version, remarks, limited = str(getattr(machine, against)), (limit,) * bool(limit), (0,) * bool(limit)
+        for name, rank in ((against, "the fastest"), (FIRST.format(against), "the first")):
+            baselines[name] = BaselineInfo(version, how.format(rank), remarks, limited=limited)
+        absent |= {
+            f"{against} at {found.operator.shapes.text(_shape(found, row))} {row.of.dtype}": arm.refused
+            for row in timed
+            for arm in row.arms
+            if arm.answer and not arm.us
+        }
+    facts = machine.model_dump(exclude_unset=True)
+    return Bench(found.platform.name, 1, "GFLOP/s", None, baselines, absent, tuple(measured), facts)
 
 
 def explain(found: Opened, problem: Problem) -> Explanation:
@@ -209,17 +220,17 @@ def _row(found: Opened, row: DeviceTiming) -> Row | None:
     ours = next((arm for arm in arms if arm.variant == row.chosen), None)
     if ours is None or not ours.us:
         return None
-    answers = [arm for arm in arms if arm.cublaslt is not None]
+    answers = {arm.answer: arm for arm in arms if arm.answer}
     against = {}
     if answers:
-        fastest = min(answers, key=lambda arm: median(arm.us or ()))
-        first = next((arm for arm in answers if arm.cublaslt == 0), fastest)
-        against = {FASTEST: fastest, FIRST: first}
-    ratios, called = {name: _ratio(arm.us or (), ours.us) for name, arm in against.items()}, {}
-    if right := {arm.cublaslt: halves(arm.us or ()) for arm in answers if not arm.refused}:
+        name = next(iter(answers))[0]
+        fastest = min(answers.values(), key=lambda arm: median(arm.us or ()))
+        against = {name: fastest, FIRST.format(name): answers.get((name, 0), fastest)}
+    ratios, called = {n: _ratio(arm.us or (), ours.us) for n, arm in against.items() if not arm.refused}, {}
+    if right := {answer: halves(arm.us or ()) for answer, arm in answers.items() if not arm.refused}:
         deciding, reporting = halves(ours.us)
-        best = min(right, key=lambda answer: _ratio(right[answer][0], deciding).value)
-        ratios[BEST], called[BEST] = _ratio(right[best][1], reporting), FASTEST if best else FIRST
+        name, best = min(right, key=lambda answer: _ratio(right[answer][0], deciding).value)
+        ratios[BEST], called[BEST] = _ratio(right[name, best][1], reporting), name if best else FIRST.format(name)
     low, middle, high = quartiles(ours.us)
     operator, call = found.operator, found.operator.on_device
     options = call.flags(call.key(of.options), operator.reference.flags, operator.layouts[0])

@@ -14,6 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 from tensorop.specs import yamlfile
 
 MOST_STEPS = 100_000
+# What kits compare with, by its key in machines and arms: what an answer is, and how far the comparison holds.
+BASELINES = {
+    "cublaslt": ("{} of its answers to seven queries, 32 MiB of workspace", ""),
+    "cublaslt_softmax": (
+        "two cuBLASLt products and a softmax, {} of the answers to seven queries",
+        "not the peer: two cuBLASLt products and a softmax",
+    ),
+}
 _MOST_ARMS = 4096
 _MOST_ROUNDS = 1024
 
@@ -60,6 +68,12 @@ class DeviceMachine(KitMachine):
     device: _Words
     capability: Annotated[int, Field(ge=0, le=10_000)]
     cublaslt: Annotated[int, Field(ge=0, lt=1 << 31)] = 0  # version; 0: absent
+    cublaslt_softmax: Annotated[int, Field(ge=0, lt=1 << 31)] = 0  # the same, for kits that compare with this
+
+    @property
+    def baseline(self) -> str:
+        """What the kit compares with; empty: nothing."""
+        return next((name for name in BASELINES if name in self.model_fields_set), "")
 
 
 class KitHead(_Line):
@@ -119,8 +133,14 @@ class TimedArm(_Kept):
 
     variant: _Number | None = None
     cublaslt: _Number | None = None
+    cublaslt_softmax: _Number | None = None
     us: _Rounds | None = None
     refused: _Words = ""
+
+    @property
+    def answer(self) -> tuple[str, int] | None:
+        """The baseline with the number of its answer; None for a variant."""
+        return next(((name, one) for name in BASELINES if (one := getattr(self, name)) is not None), None)
 
 
 class DeviceTiming(KitRow):

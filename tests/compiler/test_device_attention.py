@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 
 from tensorop.commands import opened
+from tensorop.cuda import attached, kernels, kit
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
-from tensorop.cuda import kernels, kit
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.compile import Built
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.kits import device, export, here
+from tensorop.kits.rows import DeviceMachine
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -327,11 +328,11 @@ extern "C" __global__ void tensorop_combine(Combine p) {
 """
 
 
-def pretended(folder: Path) -> None:
+def pretended(folder: Path, more: str = "") -> None:
     """A driver whose kernels compute what a library passes on."""
     own = render.environment(kernels.folders(ATTENTION))
     around = (render.text(own, f"device/{name}.h.j2", {}) for name in ("args", "combine", "combined"))
-    driver(folder, ATTENTION, POWERS + "\n".join(around) + PLAIN)
+    driver(folder, ATTENTION, POWERS + "\n".join(around) + PLAIN + more)
 
 
 def test_arrays_are_passed_on_as_they_lie(tmp_path: Path) -> None:
@@ -373,6 +374,61 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     explained = here.explain(of, ATTENTION.reference.problem("f16", sizes, {"right": 0}))
     assert explained.features == {**sizes, "masked": 1}
     assert "head=128" in next(one.template for one in explained.variants if one.number == explained.variant)
+
+
+# A product by cuBLASLt: column-major matrices, by their types there.
+PRODUCT = """
+struct Product {
+    int64_t rows, cols, depth, batch, ld[3], stride[3], turned[2], type[2];
+    float alpha, beta;
+    const uint16_t *a, *b;
+    uint16_t *c;
+};
+static int format(int64_t type) { return type == 0 ? FLOAT : type == 14 ? BF16 : F16; }
+extern "C" __global__ void tensorop_product(Product p) {
+    for (int64_t at = 0; at < p.batch * p.rows * p.cols; ++at) {
+        const int64_t one = at / p.rows / p.cols, i = at % p.rows, j = at / p.rows % p.cols;
+        const uint16_t *const a = p.a + one * p.stride[0], *const b = p.b + one * p.stride[1];
+        double sum = 0;
+        for (int64_t k = 0; k < p.depth; ++k)
+            sum += read(a, p.turned[0] ? i * p.ld[0] + k : k * p.ld[0] + i, format(p.type[0])) *
+                   read(b, p.turned[1] ? k * p.ld[1] + j : j * p.ld[1] + k, format(p.type[0]));
+        write(p.c, one * p.stride[2] + j * p.ld[2] + i, p.alpha * sum, format(p.type[1]));
+    }
+}
+"""
+
+
+def test_a_kit_compares_with_two_products_and_a_softmax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are judged, and are said not to be the peer; where they are wrong or too large there is no ratio."""
+    root = made(tmp_path / "attention", "f16", b"kit\0")
+    pretended(tmp_path, PRODUCT)
+    own, library = str(ROOT / "tests/support/fake_cublaslt.c"), str(tmp_path / "libcublasLt.so")
+    build = [*zig_cc(), "-shared", "-fPIC", own, "-o", library, "-ldl"]
+    subprocess.run(build, check=True, env={**os.environ, **zig_environment()})
+    monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
+    monkeypatch.setattr(nvcc, "nvcc", lambda: None)
+    monkeypatch.setattr(kit, "SETTINGS", "8589934592 2000 1 0 3 300 24")
+    monkeypatch.setattr(attached, "attached", lambda _: "a GPU")
+    for name, value in {"LD_LIBRARY_PATH": str(tmp_path), "TENSOROP_KIT_CUBLASLT": library}.items():
+        monkeypatch.setenv(name, value)
+    of, name = opened.open_product(root), "cublaslt_softmax"
+    # Batches or heads of K in one product; heads of Q with one head of K in one or in several; more queries than keys.
+    shapes = (1, 4, 2, 9, 40, 16, 16), (3, 4, 2, 1, 70, 24, 40), (2, 3, 1, 5, 33, 8, 8), (1, 2, 2, 40, 30, 16, 16)
+    bench = here.bench(of, shapes, ("f16",), 1)
+    assert not bench.absent
+    limit = "not the peer: two cuBLASLt products and a softmax"
+    assert bench.baselines[name].remarks == (limit,)
+    assert device._best(DeviceMachine.model_validate(bench.machine)) == f"cuBLASLt's best ({limit})"
+    assert [row.verdicts for row in bench.rows] == [{"ours": "ok", name: "ok", f"{name}-top1": "ok"}] * len(shapes)
+    assert all({name, f"{name}-top1", "best"} == row.ratios.keys() for row in bench.rows)
+    monkeypatch.setenv("FAKE_LT_WRONG", "1")
+    monkeypatch.setenv("FAKE_LEFT", str(64 << 10))
+    bench = here.bench(of, (shapes[1], shapes[3]), ("f16",), 0)
+    assert "exceed the error bound" in bench.rows[0].verdicts[name]
+    assert [row.ratios for row in bench.rows] == [{}, {}]
+    why = "its scores need 35 KiB, more than the 16 KiB for them"
+    assert bench.absent == {f"{name} at b1h2g2s40t30d16 f16": why}
 
 
 def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe(tmp_path: Path) -> None:

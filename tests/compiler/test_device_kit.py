@@ -442,7 +442,7 @@ def test_a_row_to_ratios_by_rounds(exported: Exported) -> None:
     row = here._row(opened.open_product(exported[0]), DeviceTiming.model_validate({**timing, "chosen": 3}))
     assert row is not None
     assert (row.ours, row.layout) == (pytest.approx(5000e-3), "row ta=1")
-    assert row.ratios["cublaslt"].value == 1.0
+    assert "cublaslt" not in row.ratios  # its fastest answer is wrong
     assert (row.ratios["cublaslt-top1"].low, row.ratios["cublaslt-top1"].high) == (3.0, 3.0)
     assert row.verdicts == {"ours": "ok", "cublaslt": "too far", "cublaslt-top1": "ok"}
     assert row.called == {"best": "cublaslt-top1"}  # the only right one

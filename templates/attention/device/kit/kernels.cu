@@ -4,6 +4,7 @@
 
 #include "faults.h"
 #include "judged.h"
+#include "softmax.cuh"
 
 namespace {
 

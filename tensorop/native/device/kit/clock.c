@@ -175,6 +175,8 @@ static double screen(const struct sets *s, int count, int turn) {
     double fastest = 1e30, best = 1e30;
     for (int i = 0; i < count; i++) {
         struct timed *t = &timed[i];
+        if (t->dropped)
+            continue;
         if (!captured(t, s, turn)) {
             t->dropped = true;
             snprintf(t->refused, sizeof t->refused, "not captured in a graph");
@@ -261,6 +263,12 @@ const char *clock_problem(const struct judged *p, int rounds, uint64_t seed) {
     for (int i = 0; i < answers; i++)
         timed[count++].arm = lt[i];
     for (int i = 0; i < count; i++) {
+        const char *const why = timed[i].arm.refused;
+        if (why) {
+            snprintf(timed[i].refused, sizeof timed[i].refused, "%s", why);
+            timed[i].dropped = true;
+            continue;
+        }
         const size_t wanted = timed[i].arm.needs(&timed[i].arm, p);
         workspace = wanted > workspace ? wanted : workspace;
     }

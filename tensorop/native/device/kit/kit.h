@@ -91,6 +91,7 @@ struct arm {
                stream on); /* 0: enqueued */
     size_t (*needs)(const struct arm *arm, const struct judged *p);
     void *more;
+    const char *refused; /* why the baseline does not compute this problem; NULL: it does */
 };
 
 /* The operator's own, oracle.c. struct judged (judged.h) is a problem with the places of its
