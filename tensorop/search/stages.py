@@ -76,16 +76,16 @@ def blocking(task: Task) -> Plan:
         except JobError:  # no blocking fits its tile
             continue
         first = seeds.blockings(task.sure, kernel, space)
-        if not first:  # the best kernel shows several choices of packing, each other one two
-            by_caches = instantiate.starts(operator, platform, kernel, space)
+        by_caches = instantiate.starts(operator, platform, kernel, space)
+        if first and not arms and not task.target.side_by_side:  # a clock's machine may have other caches than theirs
+            first = [*first, *by_caches]
+        elif not first:  # the best kernel shows several choices of packing, each other one two
             expected = seeds.of_each_choice(task.expectation.ranked(kernel, space), space)
             if kernel.id == task.in_place:
                 first = [*by_caches[-1:], *by_caches[:1]]
-            elif arms:
-                first = [*by_caches[:1], *expected[:1]]
             else:
-                first = [*by_caches, *expected[:CHOICES]]
-            first = list(dict.fromkeys(first))
+                first = [*by_caches[:1], *expected[:1]] if arms else [*by_caches, *expected[:CHOICES]]
+        first = list(dict.fromkeys(first))
         arms.append(Arm(kernel, space, first, len(first)))
     own = [Stage.BLOCKING] if task.final_problems else [Stage.BLOCKING, Stage.FINALISTS]
     budget = task.budget(*own)
