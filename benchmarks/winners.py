@@ -3,9 +3,10 @@
     python benchmarks/winners.py DIR [DIR ...] > platforms/winners/NAME.jsonl
     python benchmarks/winners.py --keep platforms/winners/NAME.jsonl DIR [DIR ...] > NAME.jsonl
 
-DIR holds a product and its journal. Of several runs on one platform each variant once, those of the first folder first,
-and for each dtype the choice of the first product. `--keep` keeps the variants of a file, and takes only choices from
-the products.
+DIR holds a journal, and a product if the run ended. The file has the variants that serve in the product, without one
+those that did best together in trials. Of several runs on one platform it has each variant once, those of the first
+folder first, and for each dtype the choice of the first product. `--keep` keeps the variants of a file, and takes only
+choices from the products.
 """
 
 from __future__ import annotations
@@ -59,10 +60,13 @@ def lines(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -
         # a file that asks the machine is another platform elsewhere: its parent's has the name
         names.add(next(name for name in lineage if not platforms.is_probed(name, plugins)))
         trials += len(history.replay())
-        for of, known in reading.of_history(history).items():
-            found.setdefault(of, {}).update(dict.fromkeys(known))
+        served = reading.of_history(history)
         if (folder / reading.MANIFEST).is_file():
-            choices = {**reading.read_product(folder / reading.MANIFEST).choices, **choices}
+            product = reading.read_product(folder / reading.MANIFEST)
+            served |= product.known
+            choices = {**product.choices, **choices}
+        for of, known in served.items():
+            found.setdefault(of, {}).update(dict.fromkeys(known))
     if len(names) > 1:
         raise UsageError(f"runs on {', '.join(sorted(names))}; a file of winners is of one platform")
     made = f"benchmarks/winners.py, of {len(folders)} runs with {trials} trials"

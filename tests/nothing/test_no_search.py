@@ -36,19 +36,19 @@ DIRECT = offline.direct(OPERATOR.folder, OPERATOR.name)
 SHAPE = ((24, 24, 24),)
 
 
-def job(folder: Path, platform: str, **more: Any) -> Job:
-    return Job("gemm", platform, ("f32",), SHAPE, runner="null", no_search=True, out=folder / "out", **more)
+def job(folder: Path, platform: str, dtype: str = "f32", **more: Any) -> Job:
+    return Job("gemm", platform, (dtype,), SHAPE, runner="null", no_search=True, out=folder / "out", **more)
 
 
-def task(folder: Path, platform: str, **more: Any) -> tuple[Task, list[str]]:
+def task(folder: Path, platform: str, dtype: str = "f32", **more: Any) -> tuple[Task, list[str]]:
     """A task without a search, and what is said of where its variants come from."""
-    wanted = job(folder, platform, **more)
+    wanted = job(folder, platform, dtype, **more)
     target = Backend(platforms.load(platform), Nowhere())
     every = [*TEMPLATES, *([DIRECT] if DIRECT else [])]
     begun, used, unused = start.begin(reading.read(wanted)[0], wanted, OPERATOR, target.platform, every)
     with Journal.open(folder / "out", {}) as opened:
         whole = JobContext(wanted, OPERATOR, target, (), tuple(TEMPLATES), opened, Seed.draw(0), folder)
-    return replace(whole, warm=start.of_json(start.to_json(begun))).task("f32"), [*used, *unused]
+    return replace(whole, warm=start.of_json(start.to_json(begun))).task(dtype), [*used, *unused]
 
 
 def sure(folder: Path, platform: str) -> list[StartPoint]:
@@ -189,9 +189,21 @@ def test_a_journal_without_a_library_chooses_by_its_measurements(tmp_path: Path)
     assert {record["dtype"] for record in events(searched.out, "started")} == {"f32"}
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("platform", ["avx2", "avx512", "rvv"])
+def test_a_shipped_choice_is_the_library_s(tmp_path: Path, platform: str, dtype: str) -> None:
+    made, said = task(tmp_path, platform, dtype)
+    chosen, found = made.warm[dtype].choice, winners.first(made)
+    assert chosen is not None
+    assert found is not None
+    assert found.direct is not None
+    assert [{**one.point} for one in (*found.variants, found.direct)] == [one["point"] for one in chosen["variants"]]
+    assert "and their choice" in said[0]
+
+
 @pytest.mark.parametrize("platform", ["avx2", "avx512"])
 def test_where_none_is_known_each_template_has_its_first_expected_kernel(tmp_path: Path, platform: str) -> None:
-    made, said = task(tmp_path, platform)
+    made, said = task(tmp_path, platform, warm_start="none")
     found = winners.first(made)
     assert found is not None
     here = [one.name for one in TEMPLATES if not instantiate.missing_primitives(platforms.load(platform), one, "f32")]

@@ -13,7 +13,7 @@ from tensorop.model.winner import StartPoint
 from tensorop.render import instantiate
 from tensorop.space import Space, seeds
 from tensorop.specs import platforms
-from tensorop.warm import reading
+from tensorop.warm import reading, start
 from tests.support.operators import gemm
 
 operator = gemm()
@@ -32,11 +32,10 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "dtype", "known"), CASES)
 def test_a_shipped_winner_is_one_whole_legal_variant(name: str, dtype: str, known: StartPoint) -> None:
-    platform, template = platforms.load(name), templates[known.template]
-    (point,) = seeds.named([known], template, instantiate.micro_space(platform, template, dtype))
-    kernel = Kernel(template, dtype, point)
-    (blocks,) = seeds.blockings([known], kernel, instantiate.blocking_space(operator, platform, kernel))
-    assert {**point, **blocks} == dict(known.point)
+    every = {one.name: one for one in (*templates.values(), offline.direct(operator.folder, operator.name)) if one}
+    made = start.variant_of(operator, platforms.load(name), dtype, every, known)
+    assert made is not None
+    assert {**made.point} == dict(known.point)
 
 
 def test_a_winner_that_is_not_legal_here_is_left_out() -> None:

@@ -38,12 +38,14 @@ WINNER = StartPoint(
 JOURNAL = journal.journal_path(Path())
 
 
-def begin(platform: str, tmp_path: Path, wish: str | Path = "auto", **more: Any) -> tuple[WarmStart, list[str]]:
-    """Where gemm's f32 begins, and all that is said."""
-    job = Job("gemm", platform, ("f32",), out=tmp_path / "out", warm_start=str(wish), **more)
+def begin(
+    platform: str, tmp_path: Path, wish: str | Path = "auto", dtype: str = "f32", **more: Any
+) -> tuple[WarmStart, list[str]]:
+    """Where a dtype of gemm begins, and all that is said."""
+    job = Job("gemm", platform, (dtype,), out=tmp_path / "out", warm_start=str(wish), **more)
     sources, odd = reading.read(job)
     found, used, unused = start.begin(sources, job, OPERATOR, platforms.load(platform), TEMPLATES)
-    return found["f32"], [*odd, *unused, *used]
+    return found[dtype], [*odd, *unused, *used]
 
 
 def a_file(path: Path, known: Any = None, **head: Any) -> Path:
@@ -72,7 +74,7 @@ def test_a_platform_begins_at_its_own_winners_and_else_at_its_ancestors(tmp_path
     inherited, said = begin("c908", tmp_path)
     assert inherited.sure == begin("rvv", tmp_path)[0].sure != ()
     assert "winners of rvv" in said[0]
-    nobody, said = begin("avx2", tmp_path)
+    nobody, said = begin("avx2", tmp_path, dtype="bf16")
     assert nobody.sure == ()
     assert nobody.hints
     assert "no tuned configuration is known for this platform" in said[0]
