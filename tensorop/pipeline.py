@@ -25,6 +25,7 @@ from tensorop.measure import machine
 from tensorop.model.job import Job
 from tensorop.model.kernel import CONFINED, KernelTemplate
 from tensorop.model.operator import Operator
+from tensorop.model.point import identity
 from tensorop.model.search_events import EndReason, SearchEnded, SearchEvent, TrialEnded
 from tensorop.model.trial import Finished, Stage
 from tensorop.model.verdict import Seed, controls_text
@@ -163,7 +164,7 @@ def _run(
     if plan is not None:
         yield Phase(f"{job.operator} {', '.join(job.dtypes)} for {platform.name}", str(plan))
     yield Phase("platform", f"{platform.name} ({' < '.join(platform.lineage)}): {platform.description}")
-    yield from (Note(remark) for remark in leftovers.remarks(job.plugins))
+    yield from (Note(remark) for remark in (*leftovers.remarks(job.plugins), *job.listed.remarks))
     if remark := confinement.require(job, target):
         yield Note(remark)
     if not target.simulated and (busy := machine.competition(machine.record())):
@@ -382,6 +383,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         **({"layout": job.layout} if job.layout else {}),  # number of the layout that is tuned first
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
         **({"only": [job.only]} if job.only else {}),  # the one template that is searched
+        **({"digest of calls": identity(*map(str, calls))} if (calls := job.listed.calls) else {}),  # in --shapes
         **({"left out": job.leave_out} if job.leave_out else {}),  # of the questions to a language model
     }
 

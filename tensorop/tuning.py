@@ -14,10 +14,11 @@ from tensorop.errors import UsageError, unknown_name
 from tensorop.events import Done, Event
 from tensorop.model.budget import parse_seconds
 from tensorop.model.job import Job
+from tensorop.model.listed import Listed
 from tensorop.model.operator import Operator
 from tensorop.model.shape import Shape
 from tensorop.model.verdict import Seed
-from tensorop.specs import catalog, operators, platforms
+from tensorop.specs import calls, catalog, operators, platforms
 
 
 def tune(operator: str, *, progress: Callable[[Event], None] = lambda event: None, **options: Any) -> Done:
@@ -110,12 +111,15 @@ def job(operator: str, options: Mapping[str, object], given: frozenset[str] | No
     values["withhold"] = tuple(dict.fromkeys(name.strip() for name in names))
     if isinstance(values.get("transcript"), str):
         values["transcript"] = Path(values["transcript"])
-    if "dtypes" in values:
+    sizes, typed = values.get("shapes", found.usual), "dtypes" in values
+    asked = values["listed"] = listed(found, sizes)
+    values["shapes"] = asked.shapes
+    if typed:
         values["dtypes"] = dtypes(found, values["dtypes"])
     else:
         values["dtypes"] = Job.usual_dtypes(found, platforms.load(platform, at))
-    sizes = values.get("shapes", found.usual)
-    values["shapes"] = shapes(found, sizes)
+    if not asked.named and "" not in asked.dtypes:  # all of its calls have element types
+        values["dtypes"] = _called(values["dtypes"], asked.dtypes, typed)
     if isinstance(values.get("seed"), str):
         values["seed"], values["secret"] = seed(values["seed"])
     out = values.get("out") or Job.folder(operator, platform)
@@ -152,20 +156,43 @@ def dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _called(wanted: tuple[str, ...], called: Sequence[str], typed: bool) -> tuple[str, ...]:
+    """The element types of a record's calls. typed: the user named those in `wanted`. Raises UsageError."""
+    found = tuple(dtype for dtype in wanted if dtype in called)
+    if lacking := [dtype for dtype in wanted if dtype not in called] if typed else [] if found else list(wanted):
+        what = f"the files in --shapes have calls of {', '.join(called)}; got --dtype {', '.join(lacking)}"
+        raise UsageError(what, hint=f"use --dtype {called[0]}, or add shapes of your own")
+    return found
+
+
 def shapes(operator: Operator, given: str | Sequence[Any]) -> tuple[Shape, ...]:
-    """The shapes in a text of suites and shapes, e.g. `quick,64x64x64`, or in a list; each one once.
+    """The shapes that `listed` finds, each one once."""
+    return listed(operator, given).shapes
+
+
+def listed(operator: Operator, given: str | Sequence[Any]) -> Listed:
+    """The shapes in a text of suites, shapes and files, e.g. `quick,64x64x64,@calls.txt`, or in a list.
 
     A shape in a list may also be sizes in the operator's order, or by name. Raises UsageError.
     """
     form = f"write shapes as {operator.shapes.help}, e.g. {operator.example}"
     try:
         parts = [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
-        found = [size for part in parts for size in _sizes(operator, part)]
+        paths = [part.strip()[1:] for part in parts if _is_file(part)]
+        found = [size for part in parts if not _is_file(part) for size in _sizes(operator, part)]
     except (TypeError, ValueError) as error:
         raise UsageError(f"not a shape of {operator.name}: {error}", hint=form) from None
-    if not found:
+    if "" in paths:
+        raise UsageError("--shapes: expected the name of a file behind '@', got nothing", hint=f"{form}, or @FILE")
+    if not found and not paths:
         raise UsageError(f"--shapes must name at least one shape or suite; got {given!r:.80}", hint=form)
-    return tuple(dict.fromkeys(found))
+    read = [calls.read(operator, Path(path)) for path in paths]
+    every = sorted((call for of_file, _ in read for call in of_file), key=lambda call: -call.weight)
+    return Listed(tuple(every), tuple(dict.fromkeys(found)), tuple(remark for _, remark in read if remark))
+
+
+def _is_file(part: Any) -> bool:
+    return isinstance(part, str) and part.strip().startswith("@")
 
 
 def _sizes(operator: Operator, part: Any) -> Sequence[Shape]:

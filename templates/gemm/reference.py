@@ -79,6 +79,16 @@ class Gemm(Contract):
         """Arithmetic operations: 2 m n k."""
         return _flops(problem)
 
+    def recorded(self, routine: str, fields: Mapping[str, str]) -> Problem | None:
+        """BLAS's gemm of real numbers; a column-major call is the row-major product C' = B' A'."""
+        if (dtype := {"sgemm": "f32", "dgemm": "f64"}.get(routine)) is None:
+            return None
+        sides = {"row": ("m", "n", "transa", "transb"), "col": ("n", "m", "transb", "transa")}[fields["layout"]]
+        m, n, k = (int(fields[name]) for name in (*sides[:2], "k"))
+        ta, tb = ({"N": 0, "T": 1, "C": 1}[fields[name]] for name in sides[2:])
+        flags = {name: 1 for name, is_set in (("ta", ta), ("tb", tb)) if is_set}
+        return self.problem(dtype, {"m": m, "n": n, "k": k}, {"layout": "row", **flags})
+
     def product(self, problem: Problem) -> Product:
         """The problem, read once."""
         known, (alpha, beta) = self.known(problem), (self.scalar(problem, name) for name in self.parameters)

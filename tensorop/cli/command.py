@@ -22,8 +22,8 @@ Dtypes = Annotated[
 Shapes = Annotated[
     str | None,
     Option(
-        "Use these shapes or suites of shapes; `tensorop operators show NAME` lists the suites.",
-        "SUITE|SHAPE,...",
+        "Use these shapes, suites of shapes (`tensorop operators show NAME` lists them), or files of shapes.",
+        "SUITE|SHAPE|@FILE,...",
         "64x64x64,quick",
         shown="the operator's first suite",
     ),

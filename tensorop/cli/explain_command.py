@@ -23,7 +23,7 @@ from tensorop.space import problems
 )
 def explain(
     path: Annotated[Path, Option(metavar="DIR|LIB", positional=True)],
-    shape: Annotated[str, Option(metavar="SHAPE", positional=True)],
+    shape: Annotated[str, Option(metavar="SHAPE|@FILE", positional=True)],
     dtype: Annotated[
         str, Option("Explain the choice for this type.", "NAME", "f64", shown="the library's first type")
     ] = "",
@@ -37,7 +37,7 @@ def explain(
 
     The rule is the one that the library itself follows. Predicted costs come from the cost models that its decision
     tree was made with. Measured costs are those of the search, if it measured this shape. A GPU library takes the least
-    cost of its model, corrected by its kits.
+    cost of its model, corrected by its kits. A file, as in --shapes @FILE, explains each of its shapes in turn.
 
     Exit status: 0 done, 2 wrong usage, or a product without a readable journal: then you see the rule without costs.
     """
@@ -46,13 +46,21 @@ def explain(
     except JobError as error:
         raise UsageError(error.message, hint=error.hint) from None
     operator = found.operator
-    shapes, dtypes = tuning.shapes(operator, shape), tuning.dtypes(operator, dtype or found.dtypes[:1])
-    if len(shapes) > 1 or len(dtypes) > 1:
+    listed = tuning.listed(operator, shape)
+    usual = tuple(of for of in found.dtypes if of in listed.dtypes) or found.dtypes[:1]
+    dtypes = tuning.dtypes(operator, dtype or usual)
+    if not listed.calls and (len(listed.shapes) > 1 or len(dtypes) > 1):
         got = f"explain takes one shape and one element type; got {shape} and {', '.join(dtypes)}"
-        raise UsageError(got, hint=f"e.g. {operator.example} --dtype {dtypes[0]}")
-    problem = problems.of(operator, found.only(dtypes).dtypes[0], shapes[0], problems.require_layout(operator, layout))
-    answer = explaining.explain(found, problem, vlen, threads)
-    screen.answer(format_, asdict(answer), lambda: tables.show_explanation(answer))
-    if answer.lacking:
+        raise UsageError(got, hint=f"e.g. {operator.example} --dtype {dtypes[0]}, or @FILE for all shapes of a file")
+    number = problems.require_layout(operator, layout)
+    wanted = [
+        problem
+        for of in found.only(dtypes).dtypes
+        for problem in problems.asked(operator, of, listed.shapes, listed, number)
+    ]
+    answers = [explaining.explain(found, problem, vlen, threads) for problem in wanted]
+    records = [asdict(answer) for answer in answers]
+    screen.answer(format_, records if listed.calls else records[0], lambda: [*map(tables.show_explanation, answers)])
+    if lacking := next((answer.lacking for answer in answers if answer.lacking), ""):
         hint = "variant and rule are as in the library; for costs, pass the folder that the search wrote"
-        raise UsageError(f"the costs of the variants are unknown: {answer.lacking}", hint=hint)
+        raise UsageError(f"the costs of the variants are unknown: {lacking}", hint=hint)

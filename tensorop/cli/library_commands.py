@@ -39,6 +39,7 @@ from tensorop.commands.library_paths import LibraryPaths
 from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.model.bench import Bench, Row, joined
+from tensorop.model.listed import NO_FILES
 from tensorop.model.option import Option
 from tensorop.model.verdict import Seed
 from tensorop.provision import baseline
@@ -178,7 +179,10 @@ def bench(
     def compared(found: Opened) -> tuple[Bench, ...]:
         operator = found.operator
         named = shapes or ("" if kits else operator.usual)
-        wanted = tuning.shapes(operator, named) if named else ()
+        asked = tuning.listed(operator, named) if named else NO_FILES
+        wanted = asked.shapes
+        for remark in asked.remarks:
+            screen.echo(remark, err=True)
         dtypes = tuning.dtypes(operator, dtype) if dtype else None
         if kits is not None:
             return (kits.bench(found, wanted, dtypes or (), layout),)
@@ -197,6 +201,7 @@ def bench(
             wanted = benching.suite_of(operator, named, target)
         problems.require_affordable(operator, found.dtypes, wanted, target.budgets.flops_per_s, len(target.vlens))
         request = benching.BenchRequest(dtypes, wanted, names, threads[0], layout, not fast, offline or None, jobs)
+        request = replace(request, listed=asked)
         counts = threads
         if old is not None:
             request = _as_then(old, str(older), found, target, request)

@@ -95,7 +95,8 @@ def bench_table(bench: Bench) -> Table:
     threads = f"{bench.threads} thread" + ("s" if bench.threads > 1 else "")
     threads = str(bench.machine.get("device", threads))
     peaks = any(row.peak_share is not None for row in bench.rows)
-    numbers = (bench.unit, *(["of peak"] if peaks else []))
+    timed = any(row.time_share is not None for row in bench.rows)
+    numbers = (*(["of time"] if timed else []), bench.unit, *(["of peak"] if peaks else []))
     title = f"{bench.platform}, {threads}: speed of this library, and its ratio to each baseline (above 1: faster)"
     rows = table(title, ("shape", "dtype", "layout"), numbers)
     rows.columns[0].no_wrap = True
@@ -111,6 +112,7 @@ def bench_table(bench: Bench) -> Table:
             Text(row.shape),
             Text(f"{row.dtype} (indicative)" if row.dtype in indicative else row.dtype),
             Text(row.layout),
+            *([Text("" if row.time_share is None else f"{row.time_share:.1%}")] if timed else []),
             Text(figure(row.ours)),
         ]
         if peaks:
@@ -123,7 +125,7 @@ def bench_table(bench: Bench) -> Table:
     if len(bench.rows) > _SCREEN:  # the head of the table has left the screen
         rows.add_row(*(Text(str(column.header), "bold") for column in rows.columns))
     for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
-        head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + ([Text("")] if peaks else [])
+        head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + [Text("")] * (peaks + timed)
         means = (_mean(bench, name, vlen, dtype)[: 1 if name in brief else 2] for name, vlen in columns)
         rows.add_row(*head, *(cell for pair in means for cell in pair))
     return rows
@@ -207,6 +209,9 @@ def bench_notes(bench: Bench) -> list[str]:
     for name, one in bench.lowest().items():
         count = sum(m.baseline == name for m in bench.everything())
         lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
+    for name, part in bench.saved().items():
+        measured = f"the lines measured here have {bench.time_measured:.1%} of the time in --shapes"
+        lines.append(f"{measured}; of that, this library saves {part:.1%} compared with {name}")
     for name, info in bench.baselines.items():
         lines.append(f"{name} {info.version}: {info.config}")
         lines += [f"* {name}, {remark}" for remark in info.remarks]

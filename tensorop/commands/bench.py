@@ -14,6 +14,7 @@ from tensorop.commands.libraries import LibraryUnderTest
 from tensorop.commands.opened import Opened
 from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.model.bench import BaselineInfo, Bench, Row
+from tensorop.model.listed import NO_FILES, Listed
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.verdict import Seed
@@ -40,6 +41,7 @@ class BenchRequest:
     seed: Seed | None = None  # of the operands; None: a new one
     answers: Answers | None = None  # to measured calls of the seed
     more: Sequence[str] = ()  # baselines beside those of `against`
+    listed: Listed = NO_FILES  # calls of files among the shapes
 
 
 def bench(
@@ -110,9 +112,10 @@ def compare(
         contest.open(dtype)
         if not target.deterministic:
             contest.find_peak(dtype)
-        for row in _rows(
-            contest, [problems.of(operator, dtype, shape, layout) for shape in shapes], request.jobs, unsteady
-        ):
+        wanted = problems.asked(operator, dtype, shapes, request.listed, layout)
+        shares = _shares(operator, dtype, wanted, request)
+        for row in _rows(contest, wanted, request.jobs, unsteady):
+            row = replace(row, time_share=shares.get((row.shape, row.layout)))
             rows.append(row)
             tell(row)
     absent |= unsteady
@@ -134,6 +137,18 @@ def compare(
         machine=target.described(),
         peak=contest.peak,
     )
+
+
+def _shares(
+    operator: Operator, dtype: str, wanted: Sequence[Problem], request: BenchRequest
+) -> dict[tuple[str, str], float]:
+    """Shape and layout as texts -> part of the time in the files; empty without files."""
+    listed, whole = request.listed, sum(request.listed.time(one) for one in request.dtypes or ())
+    return {
+        (problem.shape, problems.written(problem.options)): weight / whole
+        for problem in wanted
+        if (weight := listed.weight(operator.shapes.of(problem.sizes), dtype, problem.options))
+    }
 
 
 def _model(assumed: Assumed, interval: bool) -> Mapping[str, object]:

@@ -35,6 +35,8 @@ CV_SHAPES = 1500  # shapes in each layout on which a tree of the cross-validatio
 SHAPES_PER_MEASURED = 120  # most shapes in each layout of either tree, for each measured shape
 CV_PARTS = 5  # parts of the cross-validation
 MEASURED_WEIGHT = 3.0  # weight of a measured problem; a predicted problem has weight 1
+# Of a problem of `--shapes @FILE`, times its weight in the file: a loss of 1 % on one of mean weight is worth a split.
+LISTED_WEIGHT = 30.0
 FLAG_DISTANCE = 3.0  # octaves between two problems that differ in a yes-or-no feature
 MIN_GAIN = 2e-5  # least gain of a split: mean over all problems, natural logarithm of cost
 DIRECT_SHAPES = 200  # shapes in each layout on which the direct variant is compared
@@ -81,6 +83,7 @@ class Candidates:
     variants: tuple[Variant, ...]
     vlen: int = 0  # bits; 0: the platform's first
     direct: int | None = None  # number of the direct variant, which is the last
+    weights: Mapping[str, float] = dataclasses.field(default_factory=dict)  # label -> weight of a problem of a file
     # cache of random problems, without terms: they are the same at every VLEN
     fields: dict[tuple[Draw, int | None], Field] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
@@ -104,6 +107,11 @@ class Candidates:
             return root
         test = direct.serves_condition(self.operator, self.platform, self.dtype)
         return direct.guarded(root, test, self.direct, losses, barred[:, self.direct], columns)
+
+    def weighed(self, problems: Sequence[Problem]) -> Matrix:
+        """The weights of measured problems, problems x 1."""
+        listed = (self.weights.get(problem.label) for problem in problems)
+        return np.array([[MEASURED_WEIGHT if own is None else LISTED_WEIGHT * own] for own in listed]).reshape(-1, 1)
 
     def terms(self, variant: Variant, columns: Mapping[str, NDArray[Any]]) -> Matrix:
         """Cost terms of a variant, problems x terms. columns: as `columns` makes them."""
@@ -308,7 +316,7 @@ def _grown(samples: FitData, over: Field, without: int | None) -> Leaf | Split:
             if cost is not None:
                 log_costs[place, number] = math.log(cost)
     log_costs = _dear(log_costs, samples.barred[rows])
-    losses.append(MEASURED_WEIGHT * _over_best(log_costs))
+    losses.append(samples.candidates.weighed([samples.measured[row].problem for row in rows]) * _over_best(log_costs))
     for name, column in samples.candidates.columns([samples.measured[row].problem for row in rows]).items():
         columns[name].append(column)
     joined = {name: np.concatenate(columns[name]) for name in samples.candidates.operator.features}

@@ -42,10 +42,13 @@ def by_trials(task: Task, kernels: Mapping[str, Kernel]) -> Winners:
     ended = task.tried(kernels)
     vlens, operator, budgets = task.target.vlens, task.operator, task.target.budgets
     costs = {name: selection.by_vlen(f, vlens) for name, f in ended.items()}
-    shapes = task.job.shapes + tuple(proxy(operator, task.dtype, shape, budgets) for shape in task.job.shapes)
+    wanted = task.job.shapes_of(task.dtype)
+    shapes = wanted + tuple(proxy(operator, task.dtype, shape, budgets) for shape in wanted)
     weights = {(of(operator, task.dtype, shape).label, vlen): FIRST_LAYOUT for shape in shapes for vlen in vlens}
+    weights |= {(label, vlen): FIRST_LAYOUT * own for label, own in task.weights.items() for vlen in vlens}
     if task.target.side_by_side:
-        names = selection.choose(costs, weights, first=selection.of_each_class(costs, task.classes))
+        first = selection.of_each_class(costs, task.classes, weights=weights)
+        names = selection.choose(costs, weights, first=first)
     else:  # they are measured on all problems inside their library
         every = list(ended.values())
         names = selection.finalists(every, task.expected_costs(every), weights, selection.FEW, task.classes)

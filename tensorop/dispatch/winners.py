@@ -12,6 +12,7 @@ from tensorop.dispatch import choice, evidence, known, robust, single_vlen
 from tensorop.dispatch.choice import Candidates
 from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.dispatch.tree import decide
+from tensorop.model.listed import NO_FILES
 from tensorop.model.operator import Operator
 from tensorop.model.trial import Stage
 from tensorop.model.verdict import Verdict
@@ -50,7 +51,7 @@ def _of_journal(task: Task) -> Winners | None:
     history.trust(templates.values())
     shapes = tuple(operator.shapes.of(text) for text in cast(list[str], history.facts.get("shapes", [])))
     passes = (MICRO, BLOCKING, FINALISTS, SMALLEST)
-    job = replace(task.job, no_search=False, shapes=shapes)
+    job = replace(task.job, no_search=False, shapes=shapes, listed=NO_FILES)
     there = replace(task, job=job, passes=passes, journal=Journal(Path(path), history, -1), warm={})
     given = first(there)
     points = [(StartPoint(one.template.name, one.point), one) for one in given.all] if given else []
@@ -69,7 +70,8 @@ def final(task: Task, given: Winners) -> Winners:
         return given
     rows = robust.weighed(task, given, evidence.load_costs(task, given))
     also = {vlen: evidence.others(task, given.variants, vlen) for vlen in rows}
-    return choice.winners(Candidates.of(task.operator, task.target.platform, given), rows, also)
+    candidates = replace(Candidates.of(task.operator, task.target.platform, given), weights=task.weights)
+    return choice.winners(candidates, rows, also)
 
 
 def culprit(operator: Operator, found: list[Winners], verdict: Verdict) -> RefusedVariant | None:

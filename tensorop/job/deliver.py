@@ -298,6 +298,7 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     more = libraries.in_cache(whole.operator, whole.target, job.threads) if whole.target.is_host else ()
     request = bench.BenchRequest(
         shapes=shapes,
+        listed=job.listed,
         more=more,
         threads=job.threads,
         final=final,

@@ -70,8 +70,9 @@ def forecast(
         return vlens * (len(flops) * budgets.fixed_units[each] + sum(flops) / budgets.flops_per_unit)
 
     probes = operator.probes if job.suite in operator.suites else ()
-    searched = sketch(operator, for_search(operator, first, (*job.shapes, *probes), budgets), budgets)
-    compared = within(operator, first, job.shapes, budgets.compared_flops)
+    found = for_search(operator, first, (*job.shapes_of(first), *probes), budgets, job.listed)
+    searched = sketch(operator, found, budgets)
+    compared = within(operator, first, job.shapes_of(first), budgets.compared_flops)
     sizes = {
         SET_UP: dtypes * len(target.verify_vlens),
         SEARCH: 0.0,

@@ -89,7 +89,7 @@ class Standings:
     @cached_property
     def _problems(self) -> tuple[Problem, ...]:
         """Of the job's shapes a small, a middle and a large one, in the first layout."""
-        found = problems.for_search(self.operator, self.dtype, self.job.shapes, self.target.budgets)
+        found = problems.for_search(self.operator, self.dtype, self.job.shapes_of(self.dtype), self.target.budgets)
         first_layout = {one.shape: one for one in reversed(found)}
         ordered = sorted(first_layout.values(), key=self.operator.reference.work)
         return tuple(ordered[i] for i in judging.evenly(len(ordered), SHAPES))

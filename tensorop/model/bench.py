@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -97,6 +98,7 @@ class Row:
     verdicts: Mapping[str, str] = field(default_factory=dict)
     noisy: bool = False  # whether the clock's reference drifted in every window
     peak_share: float | None = None  # our speed / (measured FMA peak of one core x threads)
+    time_share: float | None = None  # part of the time in the file of `--shapes @FILE` that its line has
     # Time of a call that returns at once, by library; it is subtracted from the times of short calls.
     empty_ns: Mapping[str, float] = field(default_factory=dict)
     # The same in modelled cycles, for vectors of fixed width.
@@ -144,6 +146,8 @@ class Row:
         if self.peak_share is not None:
             # our speed / (measured multiply-add peak of one core x threads); above 1.03 the clock was unsteady
             record["peak_share"] = self.peak_share
+        if self.time_share is not None:
+            record["time_share"] = self.time_share  # part of the time in the file of `--shapes @FILE`
         if self.empty_ns:
             # time of a call that returns at once, by library; subtracted from the times of short calls
             record["empty_ns"] = dict(self.empty_ns)
@@ -200,6 +204,22 @@ class Bench:
             places = [row.ratios if vlen is None else row.measured[vlen].ratios for row in self._of(dtype)]
             found[name] = geomean(ratios[name].value for ratios in places if name in ratios)
         return {name: value for name, value in found.items() if not math.isnan(value)}
+
+    def saved(self) -> dict[str, float]:
+        """Baseline -> part of its time on the listed calls that our library saves, weighted by their recorded times."""
+        found: dict[str, float] = {}
+        for name in self.columns:
+            times = [
+                (row.time_share, row.ratios[name].value) for row in self.rows if row.time_share and name in row.ratios
+            ]
+            if times:
+                found[name] = 1 - sum(time / ratio for time, ratio in times) / sum(time for time, _ in times)
+        return found
+
+    @property
+    def time_measured(self) -> float:
+        """Part of the listed time that the rows have."""
+        return sum(row.time_share or 0.0 for row in self.rows)
 
     def limited(self, name: str, vlen: int) -> bool:
         """Whether a remark limits the comparison with a baseline at a VLEN (bits; 0: the only one)."""
@@ -282,6 +302,7 @@ class Bench:
             "absent": dict(self.absent),  # baseline, dtype or problem without a result -> the reason
             "results": [row.to_json() for row in self.rows],  # one row for each problem
             **self._summary(),
+            **({"saved": self.saved()} if self.saved() else {}),  # part of the listed time that we save, by baseline
             # the summary above under each alternative of the board model
             "alternatives": {name: under._summary() for name, under in self.alternatives().items()},
             "machine": dict(self.machine),  # the machine of a clock's measurements
@@ -330,7 +351,9 @@ def _figures(of: Row | AtVlen) -> dict[str, object]:
     return record
 
 
-def geomean(values: Iterable[float]) -> float:
-    """Geometric mean; NaN without values. Raises ValueError for a value of 0 or less."""
+def geomean(values: Iterable[float], weights: Sequence[float] = ()) -> float:
+    """Geometric mean; NaN without values. Raises ValueError for a value of 0 or less. weights: by default equal"""
     logs = [math.log(v) for v in values]
+    if weights:
+        return math.exp(sum(map(operator.mul, logs, weights)) / sum(weights))
     return math.exp(sum(logs) / len(logs)) if logs else math.nan

@@ -132,6 +132,13 @@ class Contract(Signature, ABC):
         numbers = {name: value for name, value in point.items() if isinstance(value, int)}
         return evaluate(self.elements, {**numbers, **self.known(problem), "lanes": lanes})
 
+    def recorded(self, routine: str, fields: Mapping[str, str]) -> Problem | None:
+        """The problem of a call in a record (docs/reference/shapes-file.md); None for a routine of another operator.
+
+        It raises KeyError or ValueError for a field that is absent or wrong.
+        """
+        return None
+
     def features(self, problem: Problem) -> dict[str, int]:
         """Inputs of the library's dispatch, 0 or more; expressions under `features:` use these names."""
         return problem.sizes

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tensorop.errors import UsageError
+from tensorop.model.listed import NO_FILES, Listed
 from tensorop.model.operator import Operator
 from tensorop.model.option import Option
 from tensorop.model.platform import Platform
@@ -48,9 +49,11 @@ class Job:
         shown="f32,f64 where operator and platform support them", name="dtype", late=True,
     )
     shapes: tuple[tuple[int, ...], ...] = _option(  # sizes in the operator's order
-        (), "Tune for these suites and shapes, separated by commas.", "SUITE|SHAPE,...", group="Target", late=True,
+        (), "Tune for these suites, shapes and files of shapes, separated by commas (docs/reference/shapes-file.md).",
+        "SUITE|SHAPE|@FILE,...", group="Target", late=True,
     )
     suite: str = ""  # the suite's name, or a description of the shapes
+    listed: Listed = NO_FILES  # calls of files among the shapes, with their weights
     layout: int = _option(
         0,
         "Tune for this layout of the operands first, by its number; `tensorop operators show NAME` lists them.", "N",
@@ -187,6 +190,10 @@ class Job:
         """Name for the user (without the unit `_s`) -> field and option."""
         found = {one.name.removesuffix("_s"): one for one in fields(Job) if "option" in one.metadata}
         return {name: (one, one.metadata["option"]) for name, one in found.items()}
+
+    def shapes_of(self, dtype: str) -> tuple[tuple[int, ...], ...]:
+        """The shapes without those that the files list for other element types alone."""
+        return tuple(shape for shape in self.shapes if self.listed.ways(shape, dtype))
 
     @property
     def chosen(self) -> frozenset[str]:

@@ -22,6 +22,7 @@ class StageRun:
     round: int = 0
     # classes of problems, and the part of all problems that each has, if a trial is measured on some of them only
     shares: tuple[tuple[str, float], ...] = ()
+    weights: tuple[tuple[str, float], ...] = ()  # label of a problem -> its weight in its class; empty: equal weights
 
     @property
     def group(self) -> Group:

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from tensorop.costs.expected import Expectation
@@ -77,6 +77,8 @@ def conduct(task: Task, stage: Stage, plan: Plan) -> Iterator[SearchEvent]:
     """Runs a stage's plan."""
     job, target = task.job, task.target
     run = StageRun(task.dtype, stage, plan.problems, task.seed, shares=tuple(plan.shares.items()))
+    own = {problem.label for problem in plan.problems}
+    run = replace(run, weights=tuple((label, weight) for label, weight in task.weights.items() if label in own))
     compiler = (tool.compiler_version(), *candidate_flags(target.platform))
 
     @cache

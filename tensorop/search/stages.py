@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -64,9 +64,12 @@ def blocking(task: Task) -> Plan:
     operator, platform = task.operator, task.target.platform
     by_label = {problem.label: problem for problem in task.sketch}
     work = {label: float(operator.reference.work(problem)) for label, problem in by_label.items()}
-    course = race.Course.of(work, problems.classes(operator, task.sketch))
+    course = race.Course.of(work, problems.classes(operator, task.sketch), task.weights)
     # by the square root, so that a class of few problems is heard too
-    every = {name: math.sqrt(count) for name, count in Counter(task.classes.values()).items()}
+    weights: dict[str, float] = defaultdict(float)
+    for label, name in task.classes.items():
+        weights[name] += task.weights.get(label, 1.0)
+    every = {name: math.sqrt(weight) for name, weight in weights.items()}
     shares = {name: count / sum(every.values()) for name, count in every.items()}
     planned = tuple(by_label[label] for label in course.work)
     arms: list[Arm] = []
@@ -107,7 +110,8 @@ def finalists(task: Task) -> Plan | None:
     tried = {f.trial.variant.id: f for f in task.passed(Stage.BLOCKING, task.shortlist)}
     every = list(tried.values())
     expected = task.expected_costs(every)
-    names = selection.finalists(every, expected, classes=task.classes)
+    weights = {(label, vlen): weight for label, weight in task.weights.items() for vlen in task.target.vlens}
+    names = selection.finalists(every, expected, weights, classes=task.classes)
     chosen = [tried[name].trial.variant for name in names]
     labels = {problem.label for problem in task.final_problems}
     among = {one.id: {at: cost for at, cost in expected[one.id].items() if at[0] in labels} for one in chosen}

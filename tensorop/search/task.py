@@ -27,6 +27,7 @@ from tensorop.render import instantiate, prior
 from tensorop.render.texts import Texts
 from tensorop.search.arms import Arm, Remarks, Revise
 from tensorop.space import problems, seeds
+from tensorop.space.listing import Weights
 from tensorop.store.journal import Journal
 from tensorop.target import Target
 from tensorop.trial import selection
@@ -203,11 +204,11 @@ class Task(JobContext):
         """Problems of the search: the job's shapes; for a suite also the operator's probes."""
         job, operator, budgets = self.job, self.operator, self.target.budgets
         suite = job.suite in operator.suites
-        shapes = tuple(dict.fromkeys((*job.shapes, *(operator.probes if suite else ()))))
+        shapes = tuple(dict.fromkeys((*job.shapes_of(self.dtype), *(operator.probes if suite else ()))))
         if operator.direct and self.direct is not None:  # the direct variant always serves the smallest
             always = operator.direct.always
             shapes = tuple(s for s in shapes if problems.work(operator, self.dtype, s) > always) or shapes
-        found = problems.for_search(operator, self.dtype, shapes, budgets)
+        found = problems.for_search(operator, self.dtype, shapes, budgets, job.listed, self.weigh)
         on_a_clock = operator.clock_probes if suite and budgets.clock_probes else ()
         return tuple(dict.fromkeys((*found, *problems.distinct(operator, self.dtype, on_a_clock))))
 
@@ -217,7 +218,18 @@ class Task(JobContext):
         later = Stage.FINALISTS in self.operator.stages or not self.target.side_by_side
         beyond = {*self.operator.clock_probes} - {*self.job.shapes}  # they take longest
         within = [one for one in self.problems if self.operator.shapes.of(one.sizes) not in beyond]
-        return problems.sketch(self.operator, within, self.target.budgets) if later else self.problems
+        return problems.sketch(self.operator, within, self.target.budgets, self.weigh) if later else self.problems
+
+    @cached_property
+    def weigh(self) -> Weights:
+        """The weight of a problem among those of its class."""
+        return Weights(self.operator, self.dtype, self.job.listed, self.target.budgets)
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """Label of a problem -> its weight; empty without files of calls."""
+        every = (*self.problems, *self.final_problems, *self.small_problems) if self.job.listed.calls else ()
+        return {problem.label: self.weigh(problem) for problem in every}
 
     @cached_property
     def expectation(self) -> Expectation:
@@ -246,7 +258,8 @@ class Task(JobContext):
         left = [one for one in self.problems if one not in self.sketch] if self.target.side_by_side else []
         seconds = self.budget(Stage.FINALISTS).seconds
         each = None if seconds is None else seconds / len(self.target.vlens)
-        return problems.final(self.operator, self.dtype, left, self.job.shapes, self.target.budgets, each)
+        wanted = problems.asked(self.operator, self.dtype, self.job.shapes, self.job.listed)
+        return problems.final(self.operator, left, wanted, self.target.budgets, each, self.weigh)
 
     @cached_property
     def small_problems(self) -> tuple[Problem, ...]:
@@ -256,9 +269,9 @@ class Task(JobContext):
             return ()
         own = operator.suites[operator.direct.suite]
         most = max(problems.work(operator, self.dtype, shape) for shape in own)
-        shapes = dict.fromkeys((*own, *self.job.shapes))
+        shapes = dict.fromkeys((*own, *self.job.shapes_of(self.dtype)))
         small = tuple(shape for shape in shapes if problems.work(operator, self.dtype, shape) <= most)
-        return problems.for_search(operator, self.dtype, small, self.target.budgets)
+        return problems.for_search(operator, self.dtype, small, self.target.budgets, self.job.listed, self.weigh)
 
     # budgets
 

@@ -15,8 +15,9 @@ import psutil
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.budget import Budgets
 from tensorop.model.expression import Expression, parse
+from tensorop.model.listed import NO_FILES, Listed
 from tensorop.model.operator import Operator
-from tensorop.model.point import Value
+from tensorop.model.point import Point, Value
 from tensorop.model.problem import Problem
 
 T = TypeVar("T")
@@ -29,9 +30,25 @@ SKETCH, THRIFT = 0.35, 0.5
 FEW = 12  # so few problems are all measured in each trial
 
 
+def equal(one: object) -> float:
+    """The weight of a problem without files of calls."""
+    return 1.0
+
+
 def of(operator: Operator, dtype: str, shape: tuple[int, ...], layout: int = 0) -> Problem:
     """A shape in one of the operator's layouts."""
     return operator.reference.problem(dtype, operator.shapes.named(shape), operator.layouts[layout])
+
+
+def asked(
+    operator: Operator, dtype: str, shapes: Sequence[tuple[int, ...]], listed: Listed = NO_FILES, layout: int = 0
+) -> tuple[Problem, ...]:
+    """The problems of shapes: recorded ones as they were called, others in one of the operator's layouts."""
+    return tuple(
+        operator.reference.problem(dtype, operator.shapes.named(shape), way or operator.layouts[layout])
+        for shape in shapes
+        for way in listed.ways(shape, dtype)
+    )
 
 
 def numbered(operator: Operator) -> str:
@@ -165,18 +182,19 @@ def spread(
     *,
     first: Sequence[T] = (),
     thrift: float = 1.0,
+    weigh: Callable[[T], float] = equal,
 ) -> tuple[T, ...]:
     """Members that represent all of `wanted` and cost at most `most`, in the given order.
 
     `first` come first. Then the member follows that reduces most the distances of all to their nearest chosen one, in
     relation to its cost to the power of `thrift`. A member that is given twice has double weight, and is in the result
-    once.
+    once. weigh: weight of a member's distance
     """
     members = tuple(dict.fromkeys(wanted))
     costs = np.array([cost(one) for one in members])
     if costs.sum() <= most:
         return members
-    apart = np.array([[distance(one, other) for other in members] for one in wanted])
+    apart = np.array([[weigh(one) * distance(one, other) for other in members] for one in wanted])
     chosen = np.isin(range(len(members)), [members.index(one) for one in first] or [int(costs.argmin())])
     while True:
         left = most - costs[chosen].sum()
@@ -205,14 +223,30 @@ def _apart(operator: Operator) -> Callable[[Problem, Problem], float]:
 
 
 def for_search(
-    operator: Operator, dtype: str, shapes: tuple[tuple[int, ...], ...], budgets: Budgets
+    operator: Operator,
+    dtype: str,
+    shapes: tuple[tuple[int, ...], ...],
+    budgets: Budgets,
+    listed: Listed = NO_FILES,
+    weigh: Callable[[Problem], float] = equal,
 ) -> tuple[Problem, ...]:
     """The problems of the blocking search: all shapes in the first layout, then cheap ones in the other layouts.
 
-    Shapes beyond the target's budgets are replaced by their `proxy`; `large` returns some of them.
+    Recorded calls lie as they were recorded, and in no other way. Shapes beyond the target's budgets are replaced by
+    their `proxy`; `large` returns some of them.
+
+    listed: calls of files among the shapes; weigh: weights of problems
     """
     wanted = tuple(proxy(operator, dtype, shape, budgets) for shape in shapes)
     most = budgets.all_problems_flops
+    recorded: dict[tuple[int, ...], tuple[Point | None, ...]] = {}
+    for shape, smaller in zip(shapes, wanted, strict=True):
+        ways = (*recorded.get(smaller, ()), *listed.ways(shape, dtype))
+        recorded[smaller] = tuple(dict.fromkeys(ways))
+
+    def lying(shape: tuple[int, ...]) -> list[Problem]:
+        usual, named = operator.layouts[0], operator.shapes.named(shape)
+        return [operator.reference.problem(dtype, named, way or usual) for way in recorded[shape]]
 
     def flops(shape: tuple[int, ...]) -> float:
         return work(operator, dtype, shape)
@@ -222,9 +256,9 @@ def for_search(
         if flops(shape) <= min(most / CHEAP, left):
             cheap.append(shape)
             left -= flops(shape)
-    affordable = spread(wanted, flops, most, distance, first=cheap)
-    cheap = [s for s in affordable if work(operator, dtype, s) <= budgets.every_layout_flops]
-    main = [of(operator, dtype, shape) for shape in affordable]
+    affordable = spread(wanted, flops, most, distance, first=cheap, weigh=lambda s: sum(map(weigh, lying(s))))
+    cheap = [s for s in affordable if None in recorded[s] and flops(s) <= budgets.every_layout_flops]
+    main = [problem for shape in affordable for problem in lying(shape)]
     others = [of(operator, dtype, s, i) for i in range(1, len(operator.layouts)) for s in cheap]
     return (*main, *others)
 
@@ -238,9 +272,11 @@ def distinct(operator: Operator, dtype: str, shapes: Sequence[tuple[int, ...]]) 
     return tuple(found.values())
 
 
-def sketch(operator: Operator, found: Sequence[Problem], budgets: Budgets) -> tuple[Problem, ...]:
+def sketch(
+    operator: Operator, found: Sequence[Problem], budgets: Budgets, weigh: Callable[[Problem], float] = equal
+) -> tuple[Problem, ...]:
     """The problems of a trial: the cheapest of each class and layout, then some that represent the rest; all, if they
-    are few."""
+    are few. weigh: as for `for_search`"""
     if len(found) <= FEW:
         return tuple(found)
 
@@ -253,22 +289,24 @@ def sketch(operator: Operator, found: Sequence[Problem], budgets: Budgets) -> tu
         cheapest.setdefault(of_class[problem.label], problem)
         cheapest.setdefault(problem.options, problem)
     most = max(SKETCH * sum(map(cost, found)), sum(sorted(map(cost, found))[:FEW]))
-    return spread(found, cost, most, _apart(operator), first=list(dict.fromkeys(cheapest.values())), thrift=THRIFT)
+    first = list(dict.fromkeys(cheapest.values()))
+    return spread(found, cost, most, _apart(operator), first=first, thrift=THRIFT, weigh=weigh)
 
 
 def final(
     operator: Operator,
-    dtype: str,
     left: Sequence[Problem],
-    shapes: tuple[tuple[int, ...], ...],
+    wanted: Sequence[Problem],
     budgets: Budgets,
     seconds: float | None = None,
+    weigh: Callable[[Problem], float] = equal,
 ) -> tuple[Problem, ...]:
-    """Problems of finalists alone: those left out of trials, and shapes that are too large for trials.
+    """Problems of finalists alone: those left out of trials, and problems that are too large for trials.
 
     If time is short, these are some that represent all of them.
 
-    seconds: budget of the finalists at each VLEN; None with a trial budget
+    wanted: those of the job's shapes; seconds: budget of the finalists at each VLEN; None with a trial budget
+    weigh: as for `for_search`
     """
     if not budgets.finalists_flops:
         return ()
@@ -276,9 +314,8 @@ def final(
     if seconds is not None and budgets.flops_per_s:
         most = budgets.flops_per_s * seconds
     one = max(budgets.compared_flops, most / 2)
-    found = (s for s in shapes if budgets.problem_flops < work(operator, dtype, s) <= one)
-    every = [*left, *(of(operator, dtype, shape) for shape in found)]
+    every = [*left, *(p for p in wanted if budgets.problem_flops < float(operator.reference.work(p)) <= one)]
     if not every:
         return ()
     # cost does not matter: the search's own shapes predict the largest ones least
-    return spread(every, operator.reference.work, most, _apart(operator), thrift=0.0)
+    return spread(every, operator.reference.work, most, _apart(operator), thrift=0.0, weigh=weigh)

@@ -60,6 +60,7 @@ class _Row(_At):
     by_vlen: dict[_Vlen, _At] = {}
     noisy: bool = False
     peak_share: _Number | None = None
+    time_share: _Number | None = None
     empty_ns: dict[str, _Number] = {}
 
     def row(self) -> Row:

@@ -17,5 +17,5 @@ def trial_key(variant: Variant, run: StageRun, *, platform: str, vlens: Sequence
     template's author are added here.
     """
     asked = [[p.operator, p.dtype, p.pairs, p.options.pairs] for p in run.problems]
-    flags = [*compiler, *variant.template.flags]
+    flags = [*compiler, *variant.template.flags, *([list(run.weights)] if run.weights else [])]
     return identity(variant.id, run.stage.value, asked, platform, list(vlens), flags, __version__)

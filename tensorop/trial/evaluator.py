@@ -103,7 +103,7 @@ class Evaluator:
     def course_of(self, found: Sequence[Problem]) -> race.Course:
         """Some problems, by class."""
         work = {one.label: float(self.operator.reference.work(one)) for one in found}
-        return race.Course(work, problems.classes(self.operator, found), dict(self.run.shares))
+        return race.Course(work, problems.classes(self.operator, found), dict(self.run.shares), dict(self.run.weights))
 
     @property
     def _micro(self) -> bool:

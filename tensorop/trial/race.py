@@ -12,6 +12,8 @@ their cost at that halt.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,21 +37,25 @@ class Course:
     work: Mapping[str, float]  # problem -> flops
     classes: Mapping[str, str]  # problem -> class
     shares: Mapping[str, float] = field(default_factory=dict)  # class -> weight in a score; empty: by problems
+    weights: Mapping[str, float] = field(default_factory=dict)  # problem -> weight in its class; by default 1
 
     @staticmethod
-    def of(work: Mapping[str, float], classes: Mapping[str, str]) -> Course:
+    def of(work: Mapping[str, float], classes: Mapping[str, str], weights: Mapping[str, float] | None = None) -> Course:
         """A typical problem of each class, then a second one, then the others; cheap ones first.
 
-        Typical is the cheapest that has at least half of the class's median work.
+        Typical is the cheapest that has at least half of the class's median work, by weight.
         """
-        course = Course(dict(sorted(work.items(), key=lambda one: one[1])), classes)
+        weights = weights or {}
+        course = Course(dict(sorted(work.items(), key=lambda one: one[1])), classes, weights=weights)
         place: dict[str, int] = {}
         for names in course.parts(course.work).values():
-            least = work[names[(len(names) - 1) // 2]] / 2
+            below = [*itertools.accumulate(weights.get(name, 1.0) for name in names)]
+            least = work[names[bisect.bisect_left(below, below[-1] / 2)]] / 2
             typical = next(name for name in names if work[name] >= least)
             order = [typical, *(name for name in names if name != typical)]
             place |= {name: min(at, EACH[-1]) for at, name in enumerate(order)}
-        return Course({name: work[name] for name in sorted(course.work, key=place.__getitem__)}, classes)
+        ordered = {name: work[name] for name in sorted(course.work, key=place.__getitem__)}
+        return Course(ordered, classes, weights=weights)
 
     @property
     def halts(self) -> tuple[int, ...]:
@@ -66,8 +72,10 @@ class Course:
         return dict(found)
 
     def cost(self, found: Costs, names: Iterable[str], vlen: int = 0) -> float:
-        """Geometric mean of the cost for 1000 operations on these problems. vlen: bits; 0: over all VLENs"""
-        return statistics.geomean(1e3 * found[name].at(vlen) / self.work[name] for name in names)
+        """Weighted geometric mean of the cost for 1000 operations on these problems. vlen: bits; 0: over all VLENs"""
+        some = [*names]
+        weights = [self.weights.get(name, 1.0) for name in some] if self.weights else []
+        return statistics.geomean((1e3 * found[name].at(vlen) / self.work[name] for name in some), weights)
 
     def score(self, found: Costs, beyond: Mapping[str, float] | None = None) -> float:
         """The cost for the tuner: the geometric mean for 1000 operations, each class with its weight.

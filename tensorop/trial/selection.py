@@ -58,7 +58,7 @@ def choose(
 
 def _mean(costs: Mapping[P, float], weights: Mapping[P, float]) -> float:
     total = sum(weights.get(p, 1.0) * (math.log(c) if math.isfinite(c) else 1e6) for p, c in costs.items())
-    return total / max(sum(weights.get(p, 1.0) for p in costs), 1.0)
+    return total / (sum(weights.get(p, 1.0) for p in costs) or 1.0)
 
 
 def finalists(
@@ -78,12 +78,15 @@ def finalists(
     best_of: dict[str, str] = {}
     for one in sorted(tried, key=lambda f: math.inf if f.score.cost is None else f.score.cost):
         best_of.setdefault(one.trial.variant.template.name, one.trial.variant.id)
-    first = of_each_class(costs, classes or {}, list(best_of.values()))
+    first = of_each_class(costs, classes or {}, list(best_of.values()), weights)
     return choose(costs, weights, first=first, least=count, most=count)
 
 
 def of_each_class(
-    costs: Mapping[str, Mapping[tuple[str, int], float]], classes: Mapping[str, str], first: Sequence[str] = ()
+    costs: Mapping[str, Mapping[tuple[str, int], float]],
+    classes: Mapping[str, str],
+    first: Sequence[str] = (),
+    weights: Mapping[tuple[str, int], float] | None = None,
 ) -> list[str]:
     """`first`, then the best variant of each class at each VLEN where no chosen one costs at most CLOSE times as much.
 
@@ -97,7 +100,7 @@ def of_each_class(
             groups.setdefault((classes[label], vlen), []).append((label, vlen))
     for places in groups.values():
         means = {
-            name: sum(map(math.log, (of_variant[place] for place in places))) / len(places)
+            name: _mean({place: of_variant[place] for place in places}, weights or {})
             for name, of_variant in costs.items()
             if of_variant.keys() >= {*places}
         }

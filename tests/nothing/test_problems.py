@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -59,13 +60,13 @@ def test_the_layout_that_is_asked_for_is_searched_first() -> None:
 
 def test_finalists_are_tried_on_large_shapes_that_lie_apart() -> None:
     operator = gemm()
-    full = operator.suites["full"]
-    large = [tuple(p.dims.values()) for p in problems.final(operator, "f32", (), full, BUDGETS)]
+    full, asked = operator.suites["full"], partial(problems.asked, operator, "f32")
+    large = [tuple(p.dims.values()) for p in problems.final(operator, (), asked(full), BUDGETS)]
     flops = [problems.work(operator, "f32", shape) for shape in large]
     assert len(large) >= 3
     assert sum(flops) <= BUDGETS.finalists_flops
     assert all(BUDGETS.problem_flops < f <= BUDGETS.compared_flops for f in flops)
-    assert not problems.final(operator, "f32", (), ((8, 8, 8),), BUDGETS)
+    assert not problems.final(operator, (), asked([(8, 8, 8)]), BUDGETS)
 
 
 @pytest.mark.parametrize("budgets", [BUDGETS, CLOCK], ids=["model", "clock"])
@@ -92,8 +93,8 @@ def test_finalists_get_what_trials_left_out_and_a_part_of_it_in_little_time() ->
     operator = gemm()
     whole = problems.for_search(operator, "f32", operator.suites["quick"], BUDGETS)
     left = [one for one in whole if one not in problems.sketch(operator, whole, BUDGETS)]
-    assert set(left) <= set(problems.final(operator, "f32", left, (), BUDGETS, 60.0))
-    some = problems.final(operator, "f32", left, (), BUDGETS, 2.0)
+    assert set(left) <= set(problems.final(operator, left, (), BUDGETS, 60.0))
+    some = problems.final(operator, left, (), BUDGETS, 2.0)
     assert 1 <= len(some) < len(left)
     assert sum(map(operator.reference.work, some)) <= 2.0 * BUDGETS.flops_per_s
 
