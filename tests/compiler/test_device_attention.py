@@ -170,14 +170,15 @@ def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str],
     ("file", "old", "new"),
     [
         ("combined.h.j2", "sum += by *", "sum +="),
-        ("combined.h.j2", "from + j > i ? 0.f : ", ""),
-        ("combined.h.j2", "+ most)", ")"),
+        ("combined.h.j2", "from + j * p.slices > last ? 0.f : ", ""),
+        ("combined.h.j2", "+ all.most)", ")"),
+        ("combined.h.j2", "by_b * b.sum", "b.sum"),
         ("combined.h.j2", "(q0 + query) * p.o_row", "query * p.o_row"),
         ("packed_tile.h.j2", "int64_t(all.steps) * part / parts)", "int64_t(all.steps) * part / parts) + 1"),
         ("packed_tile.h.j2", "at % repeats * q_head", "at / repeats * q_head"),
     ],
-    ids=["parts-not-rescaled", "part-forgotten", "wrong-log-sum-exp", "another-sequence", "step-between-parts-lost",
-         "wrong-head"],
+    ids=["parts-not-rescaled", "part-forgotten", "wrong-log-sum-exp", "slices-not-rescaled", "another-sequence",
+         "step-between-parts-lost", "wrong-head"],
 )  # fmt: skip
 def test_a_fault_around_packed_rows_is_refused(file: str, old: str, new: str, tmp_path: Path) -> None:
     shutil.copytree(ATTENTION.folder, tmp_path / "templates/attention")
@@ -323,7 +324,7 @@ struct Half {
 extern "C" __global__ void tensorop_combine(Combine p) {
     const int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at < p.rows * p.d)
-        combined<Half>(p, at / p.d, at % p.d);
+        combined<Half>(p, at / p.d, at % p.d, 0);
 }
 """
 
@@ -356,7 +357,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(building, "build", lambda *_: Built(b"kit\0", 0))
     monkeypatch.setattr(nvcc, "nvcc", lambda: None)
     monkeypatch.setattr(kit, "SETTINGS", "8589934592 180000000 2000 300 9 300 24")  # calls of a soak
-    monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16x24 1x2x1x3x1x8x8")
+    monkeypatch.setattr(kit, "verified", lambda _: "2x4x2x5x40x16x24 1x2x1x3x1x8x8 1x1x1x1x20000x8x8")
     of = opened.open_product(root)
     export.export(device.read(of), tmp_path / "kit", KitRequest(kinds=("control", "verify")))
     there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
@@ -365,7 +366,7 @@ def test_the_judge_of_a_kit_refuses_each_fault(tmp_path: Path, monkeypatch: pyte
     lines = [json.loads(line) for line in (tmp_path / "kit/result.jsonl").read_text().splitlines()]
     verified = [row for row in lines if row.get("kind") == "verify"]
     assert [row["outcome"] for row in verified] == ["ok"] * 11, verified
-    assert verified[0]["cases"] == 2 * 2 * 10  # shapes, layouts, forms
+    assert verified[0]["cases"] == 3 * 2 * 10  # shapes, one of them with many parts; layouts; forms
     refused = {row["of"]["control"]: row.get("message") for row in lines if row.get("kind") == "control"}
     assert refused.pop("oracle") is refused.pop("plain") is None
     assert len(refused) == 6 + len(ATTENTION.on_device.faults)
