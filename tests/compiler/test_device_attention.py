@@ -252,8 +252,11 @@ def test_few_queries_against_many_keys_have_blocks_for_many_multiprocessors(mask
         assert one.template is DECODE
         assert 1 <= terms["splits"] <= 128
         assert terms["blocks"] == sizes[0] * sizes[2] * terms["splits"] >= 64  # there are 108 multiprocessors
+    assert best(64, 32, 8, 1, 4096, 128)[0].numbers["tile_m"] == 16  # of those that wait for memory, the least work
     for sizes in ((1, 16, 16, 2048, 2048, 128), (16, 16, 16, 256, 256, 64)):
         assert best(*sizes)[0].template is MMA
+    of = layout(masked, hopper=True)
+    assert best(32, 64, 8, 8, 8192, 64)[0].numbers["tile_m"] == 64  # all rows that share keys: they are read once
 
 
 def test_a_layout_has_the_masks_that_differ_least_from_the_usual_ones() -> None:
