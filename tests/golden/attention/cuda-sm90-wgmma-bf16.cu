@@ -538,8 +538,6 @@ wgmma_wait<0>();
                             if (thread % 128 == 0)
                     barrier_arrive(empty + 8 * last + 16);
         }
-        if (thread % 128 == 0 && steps == 0)
-            barrier_arrive(empty_q + 8 * group);
         rows_total(total);
         if (wanted) {
             float logarithm[2] = {0};
@@ -557,6 +555,8 @@ wgmma_wait<0>();
             tile_stores_read<0>();
         // All threads of the group have read its rows of Q.
         named_barrier(1 + group, 128);
+        if (thread % 128 == 0 && steps == 0)
+            barrier_arrive(empty_q + 8 * group); // not before: a thread could wait for these rows when the next ones are there
         const int its = thread % 128 / 32 * 16 + thread % 16, half = thread % 32 / 16;
         matrix_store(my_results + 0 + its * 128 + chunk_swizzled(0 + half, its % 8) * 16,
                      pair_packed(sum[0], sum[1]), pair_packed(sum[2], sum[3]),
