@@ -457,3 +457,15 @@ def test_hopper_has_a_kernel_by_tensor_maps_for_calls_that_these_can_describe(tm
     held = manifest["operators"]["attention"]["dtypes"]["bf16"]["variants"]
     assert {"wgmma", "mma", "decode"} == {one["template"] for one in held}
     assert b"cuTensorMapEncodeTiled" in next(root.rglob("*.so*")).read_bytes()
+    pretended(tmp_path)
+    there = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "tests.support.attention_chosen", str(root)]
+    done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "dense: wgmma lists=0",
+        "ragged: wgmma lists=1",
+        "of keys alone: wgmma lists=1",
+        "ragged, rows at no 16 bytes: mma lists=1",
+        "lengths: wgmma lists=1",
+        "pages: mma lists=1",
+    ], done.stderr

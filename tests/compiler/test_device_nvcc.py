@@ -63,17 +63,18 @@ def test_the_golden_kernels_compile_without_a_spill(name: str, codes: str) -> No
 
 
 def test_attention_with_long_heads_packed_rows_and_their_combination_compile_without_a_spill() -> None:
-    operator, platform = operators.load("attention"), platforms.load("cuda-sm80")
+    operator, (ampere, hopper) = operators.load("attention"), map(platforms.load, ("cuda-sm80", "cuda-sm90"))
     templates = offline.templates(operator.folder, "attention", suffix=cuda.SUFFIX)
     texts: list[tuple[str, object]] = [
         ("sm_80 sm_90", (GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu").read_text()),
         ("sm_90", render.text(render.environment(kernels.folders(operator)), kernels.SECOND["COMBINE"], {})),
     ]
-    for template in templates[:2]:  # with offsets and pages, which take registers
+    for template in templates:  # with offsets and pages, which take registers
+        codes, platform = ("sm_90a", hopper) if template.name == "wgmma" else ("sm_80", ampere)
         of = Family(operator.on_device, template, {**cuda.device_numbers(platform), "masked": 1})
         start = dict(next(one for one in template.seed_configurations if (one["head"], one["lists"]) == (256, 1)))
         longest = np.logical_and.reduce([of.grid[tunable] == value for tunable, value in start.items()])
-        texts.append(("sm_80", kernels.text(operator, platform, template, "bf16", of.numbers(int(np.argmax(longest))))))
+        texts.append((codes, kernels.text(operator, platform, template, "bf16", of.numbers(int(np.argmax(longest))))))
     for codes, text in texts:
         assert isinstance(text, str), text
         built = device.build(text, codes, nvcc.nvcc())

@@ -12,6 +12,7 @@ from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
+from tensorop.model.point import Point
 from tensorop.package import publish
 from tensorop.specs import operators, platforms
 
@@ -36,6 +37,9 @@ def made(folder: Path, dtype: str, image: bytes, hopper: bool = False) -> Path:
         places = of.chosen([(1, 4, 4, 1024, 1024, 128), (1, 4, 4, 64, 64, 64)], 3)
         packed = reversed(of.seeds()[-len(DECODE.seed_configurations) :])
         places += {of.candidate(place).numbers["lists"]: place for place in packed}.values()  # the first of each
+        if hopper:
+            of_lists = [Point.of(one) for one in WGMMA.seed_configurations if dict(one)["lists"]]
+            places += [place for place in of.seeds() if of.candidate(place).point in of_lists][:1]
         variants += [LibraryVariant(of.candidate(place), dtype, 0) for place in places]
     records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
