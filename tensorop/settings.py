@@ -94,6 +94,13 @@ def scrubbed_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES) and not _SECRET.search(k)}
 
 
+def recording_environment(library: Path, record: Path) -> dict[str, str]:
+    """This process's environment, with the recorder of BLAS calls in front of other preloaded libraries."""
+    before = os.environ.get("LD_PRELOAD", "")
+    own = {"TENSOROP_RECORD": str(record), "LD_PRELOAD": f"{library}:{before}" if before else str(library)}
+    return {**os.environ, **own}
+
+
 def plain_environment() -> dict[str, str]:
     """The part of this process's environment that every program needs."""
     return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}

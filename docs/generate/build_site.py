@@ -22,8 +22,9 @@ COPIED = ("CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")  # of the root: 
 CONTENTS = {
     "Start": ["tutorial.md", "how-to/install.md", "reference/supported.md", "reference/glossary.md"],
     "How-to: tune": [
-        "how-to/tune-my-shapes.md", "how-to/tune-without-a-board.md", "how-to/tune-a-board-over-ssh.md",
-        "how-to/tune-with-a-kit.md", "how-to/make-a-cuda-library.md", "how-to/distribute-trials.md",
+        "how-to/tune-my-shapes.md", "how-to/tune-for-a-program.md", "how-to/tune-without-a-board.md",
+        "how-to/tune-a-board-over-ssh.md", "how-to/tune-with-a-kit.md", "how-to/make-a-cuda-library.md",
+        "how-to/distribute-trials.md",
     ],
     "How-to: use": [
         "how-to/use-the-library.md", "how-to/use-conv2d.md", "how-to/use-attention.md", "how-to/replace-blas.md",

@@ -312,6 +312,7 @@ def _declarations(text: str) -> Iterator[str]:
 
 def environment_page() -> str:
     common = (paths.native_dir() / "product" / "common.h.j2").read_text(encoding="utf-8")
+    common += (paths.native_dir() / "record.c").read_text(encoding="utf-8")
     product = re.findall(r"^ \*   (TENSOROP_\w+) +(.*?)(?: \(default: (.*)\))?$", common, re.MULTILINE)
     readmes = [paths.native_dir() / "kit/README", *paths.builtin_dir("templates").glob("*/device/kit/README")]
     text = "\n".join(file.read_text(encoding="utf-8") for file in readmes)
@@ -328,6 +329,7 @@ def environment_page() -> str:
         table(["Variable", "Meaning", "Default"], [(code(n), text, default) for n, (text, default) in _variables()]),
         wrapped(f"The client of `--author llm` also reads {client} and the proxy variables.") + "\n",
         wrapped(f"Programs that tensorop starts see no secrets and no variables that tune a BLAS: {scrubbed}.") + "\n",
+        "The program of `tensorop record` sees all variables.\n",
         "## Programs that use a library\n",
         "A library reads these at its first call.\n",
         table(["Variable", "Meaning", "Default"], [(code(n), sentence(t), d or "none") for n, t, d in product]),

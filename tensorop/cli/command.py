@@ -110,7 +110,8 @@ def parameter(
     required = default is inspect.Parameter.empty
     usual = {} if required else {"default": default}
     if option.positional:
-        return click.Argument([name], type=kind, metavar=option.metavar, required=required, **usual)
+        count = -1 if option.multiple else 1
+        return click.Argument([name], type=kind, metavar=option.metavar, required=required, nargs=count, **usual)
     spelled = option.name or name.replace("_", "-")
     return click.Option(
         [f"--{spelled}", name],

@@ -29,6 +29,7 @@ from tensorop.cli.command import (
 from tensorop.cli.explain_command import explain
 from tensorop.cli.judge_command import judge
 from tensorop.cli.prompt_command import prompt
+from tensorop.cli.record_command import record
 from tensorop.commands import bench as benching
 from tensorop.commands import compare as comparing
 from tensorop.commands import doctor as doctoring
@@ -385,4 +386,4 @@ def doctor(platform: _ToBring = None, runner: Runner = None, plugins: Plugins = 
     screen.answer(format_, health.to_json(), lambda: tables.show_health(health), ok=health.ok)
 
 
-COMMANDS = (bench, judge, verify, inspect, explain, report, doctor, prompt)
+COMMANDS = (bench, judge, verify, inspect, explain, report, record, doctor, prompt)

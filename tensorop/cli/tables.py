@@ -211,7 +211,8 @@ def bench_notes(bench: Bench) -> list[str]:
         lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
     for name, part in bench.saved().items():
         measured = f"the lines measured here have {bench.time_measured:.1%} of the time in --shapes"
-        lines.append(f"{measured}; of that, this library saves {part:.1%} compared with {name}")
+        gained = f"saves {part:.1%}" if part >= 0 else f"takes {-part:.1%} more"
+        lines.append(f"{measured}; of that, this library {gained} compared with {name}")
     for name, info in bench.baselines.items():
         lines.append(f"{name} {info.version}: {info.config}")
         lines += [f"* {name}, {remark}" for remark in info.remarks]

@@ -143,7 +143,8 @@ def _shares(
     operator: Operator, dtype: str, wanted: Sequence[Problem], request: BenchRequest
 ) -> dict[tuple[str, str], float]:
     """Shape and layout as texts -> part of the time in the files; empty without files."""
-    listed, whole = request.listed, sum(request.listed.time(one) for one in request.dtypes or ())
+    listed, types = request.listed, {*(request.dtypes or ()), *request.listed.dtypes} - {""}
+    whole = sum(listed.time(one) for one in types)
     return {
         (problem.shape, problems.written(problem.options)): weight / whole
         for problem in wanted

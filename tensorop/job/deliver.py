@@ -293,7 +293,9 @@ def _compare(whole: JobContext, staged: Staged) -> Generator[Event, None, Bench]
     also = (
         f" in layout {first}, one of {1 + len(others)} (`tensorop bench {job.out} --layout {another}` measures another)"
     )
-    yield Phase("comparison", f"{len(shapes)} of {len(job.shapes)} shapes{also if others else ''}")
+    yield Phase(
+        "comparison", f"{len(shapes)} of {len(job.shapes)} shapes{also if others and not job.listed.calls else ''}"
+    )
     final = whole.target.deterministic  # under a board model, intervals take no more time than the best fit alone
     more = libraries.in_cache(whole.operator, whole.target, job.threads) if whole.target.is_host else ()
     request = bench.BenchRequest(

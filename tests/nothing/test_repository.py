@@ -46,6 +46,7 @@ MAY_NAME = {
     "tensorop/cli/judge_command.py": {"gemm", "rvv"},
     "tensorop/cli/main.py": {"gemm", "rvv"},
     "tensorop/cli/prompt_command.py": {"gemm", "rvv"},
+    "tensorop/cli/record_command.py": {"gemm", "rvv"},
     "tensorop/provision/baseline.py": {"avx2", "avx512"},
 }
 
