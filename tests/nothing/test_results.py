@@ -316,6 +316,6 @@ def test_drawn_shapes_are_of_each_class_and_in_no_suite(capsys, monkeypatch):
     assert Counter(problems.classes(operator, found).values()) == number
     assert not {*shapes} & {*operator.probes}.union(*operator.suites.values())
     assert drawn.drawn(operator, 3, 23) == shapes != drawn.drawn(operator, 4, 23)
-    monkeypatch.setattr("sys.argv", ["drawn", "conv2d", "--seed", "1"])
+    monkeypatch.setattr("sys.argv", ["drawn", "attention", "--seed", "1"])
     assert drawn.main() == 1
-    assert "operator 'conv2d' has no `classes`" in capsys.readouterr().err
+    assert "operator 'attention' has no `classes`" in capsys.readouterr().err
