@@ -124,12 +124,16 @@ int baseline_arms(const struct judged *p, struct arm *arms, int most) {
         arms[0] = (struct arm){.name = baseline_name, .refused = refused};
         return 1;
     }
-    if (!made(&of, p))
-        return 0;
     most = most < ARMS ? most : ARMS;
-    const int firsts = lt_answers(&of.scores, first, most),
-              seconds = lt_answers(&of.outputs, second, most);
+    const bool taken = made(&of, p);
+    const int firsts = taken ? lt_answers(&of.scores, first, most) : 0,
+              seconds = taken ? lt_answers(&of.outputs, second, most) : 0;
     const int count = firsts < seconds ? firsts : seconds;
+    if (count == 0) {
+        arms[0] = (struct arm){.name = baseline_name,
+                               .refused = "cuBLASLt has no algorithm for one of the products"};
+        return 1;
+    }
     for (int i = 0; i < count; i++) {
         struct plan *own = malloc(sizeof *own);
         *own = of, own->of_scores = first[i], own->of_outputs = second[i];
