@@ -179,7 +179,8 @@ def _routine(name: str, entry: _Entry) -> BlasRoutine:
     )  # fmt: skip
 
 
-def functions(types: str = TYPES) -> dict[str, tuple[BlasRoutine, str]]:
+@cache
+def functions(types: str = TYPES) -> Mapping[str, tuple[BlasRoutine, str]]:
     """BlasRoutine and type of each function of these types, by its Fortran name in lower case without underscore."""
     return {one.function(dtype): (one, dtype) for one in routines().values() for dtype in one.types if dtype in types}
 
@@ -214,6 +215,11 @@ class BlasInterface:
     @property
     def integer(self) -> str:
         return "int64_t" if self.wide else "int32_t"
+
+    @property
+    def pattern(self) -> str:
+        """Its names with a star for the function."""
+        return f"{self.prefix}{'cblas_' if self.cblas else ''}*{self.suffix}"
 
     def symbol(self, routine: BlasRoutine, dtype: str) -> str:
         """The function's name in the library. CBLAS has complex dot products as subroutines."""

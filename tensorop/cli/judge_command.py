@@ -1,4 +1,4 @@
-"""`judge`: checks and measures one kernel template or C file like a candidate."""
+"""`judge`: checks and measures one kernel template or C file like a candidate, or checks any BLAS library."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 from rich.markup import escape
 
 from tensorop import tuning
-from tensorop.cli import screen, tables
-from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command
+from tensorop.cli import judge_blas, screen, tables
+from tensorop.cli.command import Format, Jobs, NewSeed, Plugins, Runner, command, refuse_given
 from tensorop.commands import judge as judging
 from tensorop.commands.judge import Ruling
 from tensorop.errors import UsageError, of_system
@@ -30,14 +30,35 @@ _LONGEST = 3600.0
     "judge mine.c --operator gemm --platform native --dtype f64 --format json",
     "judge mine.c --trusted --operator gemm --platform native",
     "judge mine.c.j2 --operator gemm --platform native --configurations 10 --shapes 512x512x512,1x1024x1024",
+    "judge --blas libopenblas.so --routines dsyrk,trsm --budget 3m",
 )
 def judge(
-    file: Annotated[Path, Option(metavar="FILE", positional=True)],
-    operator: Annotated[str, Option("Name the operator it computes; see `tensorop operators list`.", "NAME", "gemm")],
-    platform: Annotated[str, Option("Name the platform it runs on; see `tensorop platforms list`.", "NAME", "rvv")],
-    dtype: Annotated[
-        str | None, Option("Use this element type.", "NAME", "f64", shown="the operator's first type")
+    file: Annotated[Path | None, Option(metavar="[FILE]", positional=True)] = None,
+    operator: Annotated[
+        str | None, Option("Name the operator it computes; see `tensorop operators list`.", "NAME", "gemm")
     ] = None,
+    platform: Annotated[
+        str | None,
+        Option(
+            "Name the platform it runs on; see `tensorop platforms list`.",
+            "NAME",
+            "rvv",
+            shown="with --blas: this machine",
+        ),
+    ] = None,
+    blas: judge_blas.Blas = None,
+    routines: judge_blas.Routines = None,
+    dtype: Annotated[
+        str | None,
+        Option(
+            "Use this element type; with --blas, these of s, d, c and z.",
+            "NAME",
+            "f64",
+            shown="the operator's first type; with --blas: all four",
+        ),
+    ] = None,
+    threads: judge_blas.Threads = 2,
+    budget: judge_blas.Budget = "3m",
     shapes: Annotated[
         str | None,
         Option("Measure whole calls of these shapes.", "SUITE|SHAPE,...", "512x512x512", shown="one of suite quick"),
@@ -75,15 +96,32 @@ def judge(
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Check and measure one kernel file, without a search.
+    """Check and measure one kernel file, without a search; or check any BLAS library, with --blas.
 
     FILE is a kernel template (*.c.j2), or a C file of statements over primitives; with --trusted it is any C. It is
     scanned, compiled, run in a sandbox, verified and measured as a candidate of a search is. Before it is run, the
     command checks that verification rejects known-wrong kernels. If the kernel fails, you see the stage, the kind of
     failure, a message and a log.
 
-    Exit status: 0 the kernel passed, 1 it failed, 2 wrong usage or a file that cannot be read as a kernel.
+    With --blas, the functions of a shared library are called by their CBLAS and Fortran names, in a sandbox. Their
+    results are compared with those of a wider type. You see each kind of fault of a function once, with the smallest
+    call that shows it and a C program for a bug report.
+
+    Exit status: 0 the kernel or library passed, 1 it failed, 2 wrong usage or a file that cannot be read or loaded.
     """
+    if blas is not None:
+        given = {"file": "FILE", "operator": "--operator", "shapes": "--shapes", "template": "--template",
+                 "configurations": "--configurations", "timeout": "--timeout", "trusted": "--trusted"}  # fmt: skip
+        refuse_given("--blas", given)
+        on = judge_blas.On(platform, runner, plugins, jobs)
+        judge_blas.judge(blas, judge_blas.Wanted(routines, dtype, threads, budget, tuning.seed(seed)[0]), on, format_)
+        return
+    refuse_given("the judgement of a kernel", {"routines": "--routines", "threads": "--threads", "budget": "--budget"})
+    if file is None or operator is None or platform is None:
+        absent = [n for n, v in (("FILE", file), ("--operator", operator), ("--platform", platform)) if v is None]
+        raise UsageError(
+            f"missing {', '.join(absent)}", hint="give FILE, --operator and --platform, or --blas LIB for a library"
+        )
     found = operators.load(operator, plugins)
     dtypes = tuning.dtypes(found, dtype) if dtype else found.dtypes[:1]
     if len(dtypes) > 1:

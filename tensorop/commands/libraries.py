@@ -12,14 +12,13 @@ from tensorop import errors
 from tensorop.model.bench import BaselineInfo
 from tensorop.model.operator import Operator
 from tensorop.model.platform import BaselineChoice
-from tensorop.package import library as building
 from tensorop.provision import baseline
 from tensorop.runners import confined
 from tensorop.runners.base import Launch, Need, Runner
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.specs import products
 from tensorop.target import Target
-from tensorop.toolchain import harness, tool
+from tensorop.toolchain import harness, shared_library, tool
 from tensorop.toolchain.programs import describe_program
 
 # Environment variables that set a baseline's number of threads. OMP_NUM_THREADS is for builds with OpenMP.
@@ -99,9 +98,9 @@ def _standard(operator: Operator, library: Path) -> dict[str, tuple[Path, str]]:
     return found
 
 
-def _facts(library: Path) -> building.LibraryFacts:
+def _facts(library: Path) -> shared_library.LibraryFacts:
     try:
-        return building.facts(library)
+        return shared_library.facts(library)
     except OSError as error:
         raise errors.JobError(f"{library} cannot be read: {error.strerror or error}", hint=_AGAIN) from None
     except Exception as error:  # the reader raises any exception for bytes that are not ELF

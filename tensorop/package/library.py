@@ -7,11 +7,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from typing import TypeVar
 
 from tensorop import errors
 from tensorop.model.kernel import Artifact, Source
@@ -19,7 +15,6 @@ from tensorop.model.platform import Platform
 from tensorop.model.trial import Outcome
 from tensorop.package.loadable import soname
 from tensorop.package.sources import ProductLibrary, Sources, Unit
-from tensorop.specs import files
 from tensorop.toolchain import cache, gate, tool
 from tensorop.toolchain.cache import BuildLog
 from tensorop.toolchain.compile import DEFINED, LEAN, compile_source
@@ -34,14 +29,6 @@ class Member:
 
     name: str
     artifact: Artifact
-
-
-@dataclass(frozen=True)
-class LibraryFacts:
-    """Properties read from a built library."""
-
-    exports: frozenset[str]  # exported names
-    needed: tuple[str, ...]  # names of needed libraries
 
 
 def compile_member(
@@ -187,21 +174,3 @@ def _whole(built: T | Outcome, name: str) -> T:
             hint="run `tensorop doctor` to test the compiler",
         )
     return built
-
-
-def facts(path: Path) -> LibraryFacts:
-    """Reads a shared library. Raises ELFError or OSError for another file."""
-    needed: list[str] = []
-    exports: set[str] = set()
-    with files.opened(path, files.LIBRARY) as stream:
-        for section in ELFFile(stream).iter_sections():
-            if isinstance(section, DynamicSection):
-                tags: list[Any] = list(section.iter_tags("DT_NEEDED"))  # attributes depend on the kind
-                needed += [tag.needed for tag in tags]
-            elif isinstance(section, SymbolTableSection) and section.name == ".dynsym":
-                exports |= {
-                    s.name
-                    for s in section.iter_symbols()
-                    if s["st_shndx"] != "SHN_UNDEF" and s["st_info"]["bind"] in ("STB_GLOBAL", "STB_WEAK")
-                }
-    return LibraryFacts(frozenset(exports), tuple(needed))

@@ -66,13 +66,14 @@ def dynamic_program(
     headers: Sequence[tuple[str, str]] = (),
     baselines: tuple[Path, Sequence[str]] | None = None,
     beside: Path | None = None,
+    exports: bool = False,
 ) -> Artifact:
     """The harness for shared libraries, linked with glibc and an adapter. Raises JobError, MissingTool.
 
     adapter: its C; headers: (name, text) that it may include; baselines: a C file and its own flags
-    beside: a folder with more headers
+    beside: a folder with more headers; exports: libraries find the adapter's functions instead of their own
     """
-    flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN")
+    flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN", *(["-rdynamic"] if exports else []))
     include = ("-I", str(paths.native_dir()), "-I", ".", *(("-I", str(beside)) if beside else ()))
 
     def fill(folder: Path) -> BuildLog | Outcome:

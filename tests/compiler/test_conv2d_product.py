@@ -13,7 +13,7 @@ import pytest
 
 from tensorop import api
 from tensorop.model.bench import geomean
-from tensorop.package import library as building
+from tensorop.toolchain import shared_library
 from tests.support import products
 from tests.support.commands import ROOT, tensorop
 
@@ -196,7 +196,7 @@ def test_only_public_names_are_visible(made: Path) -> None:
     of_dtype = {f"tensorop_{letter}conv2d{part}" for letter in "sd" for part in ("", "_workspace")}
     of_dtype |= {f"tensorop_conv2d_{name}" for name in ("f32_variant", "f64_variant", "message", "output")}
     of_all = {"tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card"}
-    assert building.facts(made / "lib/libtensorop_conv2d.so").exports == of_dtype | of_all
+    assert shared_library.facts(made / "lib/libtensorop_conv2d.so").exports == of_dtype | of_all
 
 
 CALLER = r"""

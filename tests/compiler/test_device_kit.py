@@ -31,10 +31,10 @@ from tensorop.kits.rows import DeviceTiming, KeptOnDevice
 from tensorop.model.device import device_problem
 from tensorop.model.job import Job
 from tensorop.package import publish
-from tensorop.package.library import facts
 from tensorop.provision import nvcc
 from tensorop.specs import platforms
 from tensorop.target import KitRequest
+from tensorop.toolchain.shared_library import facts
 from tests.support import shared_objects
 from tests.support.commands import journal
 from tests.support.device_calls import __file__ as calls_file

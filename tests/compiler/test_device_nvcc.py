@@ -20,10 +20,10 @@ from tensorop.errors import MissingTool
 from tensorop.events import Done, Phase
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
-from tensorop.package.library import facts
 from tensorop.provision import nvcc
 from tensorop.render import render
 from tensorop.specs import operators, platforms
+from tensorop.toolchain.shared_library import facts
 from tests.support.classes import extended
 from tests.support.commands import ROOT, Watched, events, journal
 

@@ -26,13 +26,13 @@ from tensorop.events import Building, Done, Phase
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.winner import by_operator
-from tensorop.package.library import facts
 from tensorop.process import children
 from tensorop.process.stopping import StopRequest
 from tensorop.provision import nvcc
 from tensorop.provision.nvcc import Nvcc
 from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
+from tensorop.toolchain.shared_library import facts
 from tests.support import shared_objects
 from tests.support.commands import ROOT, events
 from tests.support.device_products import GEMM, SUPPORT, TUNED, driver, made

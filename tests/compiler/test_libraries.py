@@ -11,6 +11,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.package import library
 from tensorop.package.library import Member
 from tensorop.provision import zig
+from tensorop.toolchain import shared_library
 from tests.support import kernels, shared_objects
 
 API = """#include "tensorop/api.h"
@@ -47,7 +48,7 @@ def shared(arch, work) -> Artifact:
 @ARCHES
 def test_only_public_names_are_visible_and_the_glibc_floor_holds(tmp_path, arch):
     made = shared(arch, tmp_path).path
-    assert library.facts(made).exports == {"tensorop_answer"}
+    assert shared_library.facts(made).exports == {"tensorop_answer"}
     assert shared_objects.soname(made) == "libanswer.so.0"
     assert shared_objects.glibc(made) <= (2, 31)
 
@@ -80,7 +81,7 @@ def test_a_library_over_another_finds_it_beside_itself(tmp_path):
         work=tmp_path,
     )
     assert isinstance(over, Artifact), over
-    assert "libanswer.so.0" in library.facts(over.path).needed
+    assert "libanswer.so.0" in shared_library.facts(over.path).needed
     folder = tmp_path / "installed"
     folder.mkdir()
     for built in (below, over):

@@ -23,7 +23,6 @@ import tensorop
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind
-from tensorop.package import library as building
 from tensorop.package.card import read_card
 from tensorop.render import adapting
 from tensorop.runners import session
@@ -32,6 +31,7 @@ from tensorop.runners.protocol import Check, Entry, TargetLibrary, Time
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.specs import platforms
+from tensorop.toolchain import shared_library
 from tests.support import docs, products, shared_objects
 from tests.support.classes import extended
 from tests.support.operators import gemm
@@ -115,7 +115,7 @@ def test_dtypes_whose_operands_are_widened(tmp_path: Path) -> None:
     assert np.abs(library.gemm(*bits) - wide[0] @ wide[1]).max() < 1e-4
     with pytest.raises(TypeError, match="it must be int32"):
         library.gemm(a, b, np.empty((17, 21), np.int8))
-    names = building.facts(tmp_path / "out/lib/libtensorop_cblas.so").exports
+    names = shared_library.facts(tmp_path / "out/lib/libtensorop_cblas.so").exports
     assert not [name for name in names if "gemm" in name]
 
 
@@ -296,9 +296,9 @@ def test_only_public_names_are_visible(prefix: Path) -> None:
     ours |= {f"tensorop_gemm_{dtype}_{kind}" for dtype in ("f32", "f64") for kind in ("variant", "call")}
     blas = {"cblas_sgemm", "cblas_dgemm", "sgemm_", "dgemm_"}
     gemm, cblas = (prefix / f"lib/libtensorop_{name}.so" for name in ("gemm", "cblas"))
-    assert (building.facts(gemm).exports, shared_objects.soname(gemm)) == (ours, "libtensorop_gemm.so.0")
-    assert (building.facts(cblas).exports, shared_objects.soname(cblas)) == (blas, "libtensorop_cblas.so.0")
-    assert "libtensorop_gemm.so.0" in building.facts(cblas).needed
+    assert (shared_library.facts(gemm).exports, shared_objects.soname(gemm)) == (ours, "libtensorop_gemm.so.0")
+    assert (shared_library.facts(cblas).exports, shared_objects.soname(cblas)) == (blas, "libtensorop_cblas.so.0")
+    assert "libtensorop_gemm.so.0" in shared_library.facts(cblas).needed
     floor = json.loads((prefix / "share/tensorop/manifest.json").read_text())["glibc"]
     for library in (gemm, cblas):
         assert shared_objects.glibc(library) <= tuple(map(int, floor.split(".")))
@@ -307,8 +307,8 @@ def test_only_public_names_are_visible(prefix: Path) -> None:
 def test_a_library_of_one_dtype_has_no_names_of_the_other(tmp_path: Path) -> None:
     out = products.install("generic", tmp_path / "out", ("f32",))
     names = (
-        building.facts(out / "lib/libtensorop_gemm.so").exports
-        | building.facts(out / "lib/libtensorop_cblas.so").exports
+        shared_library.facts(out / "lib/libtensorop_gemm.so").exports
+        | shared_library.facts(out / "lib/libtensorop_cblas.so").exports
     )
     assert "cblas_sgemm" in names
     assert not [name for name in names if "dgemm" in name or "f64" in name]

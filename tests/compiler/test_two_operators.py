@@ -15,13 +15,13 @@ from tensorop.author import offline
 from tensorop.errors import JobError, UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.winner import Leaf, Tree, Winners
-from tensorop.package import library as building
 from tensorop.package import product as making
 from tensorop.package import publish
 from tensorop.package.sources import OperatorPart, ProductLibrary, Sources, Unit, together
 from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.specs import operators, platforms
+from tensorop.toolchain import shared_library
 from tests.support import products
 from tests.support.commands import ROOT, tensorop
 
@@ -76,8 +76,8 @@ def test_what_lies_in_it(prefix: Path) -> None:
     }
     libraries = {path.name for path in (prefix / "lib").glob("*.so")}
     assert libraries == {"libtensorop_gemm.so", "libtensorop_conv1d.so", "libtensorop_cblas.so"}
-    assert "libtensorop_gemm.so.0" in building.facts(prefix / "lib/libtensorop_cblas.so").needed
-    assert "libtensorop_conv1d.so.0" not in building.facts(prefix / "lib/libtensorop_cblas.so").needed
+    assert "libtensorop_gemm.so.0" in shared_library.facts(prefix / "lib/libtensorop_cblas.so").needed
+    assert "libtensorop_conv1d.so.0" not in shared_library.facts(prefix / "lib/libtensorop_cblas.so").needed
 
 
 def test_python_calls_both(prefix: Path) -> None:

@@ -1,0 +1,164 @@
+"""The calls that judge one function. Each round's depend on the seed, the function and the round alone.
+
+Round 0 has all flags on small and on larger sizes, and every wrong argument. Round 1 has each size alone above 4,000.
+All others are drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tensorop.blas.call import BlasCase
+from tensorop.blas.routines import COMPLEX, Argument, BlasRoutine, Role, Storage, Structure
+from tensorop.model.call import Placement
+
+_SMALL = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13)
+_TILES = (15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 64, 65, 79, 81, 96, 97, 127, 128, 129, 191, 200, 257)
+_EDGES = _TILES[:9]
+_LARGE = (511, 513, 1023, 1025, 2049, 3001, 4097, 4100, 5003)
+_LONG = (9_999, 10_007, 32_771, 70_001)  # vectors that threads share
+_VERY_LARGE = 4_100
+_STEPS = (1, 1, 1, 1, 2, 3, -1, -2, -5)
+_SCALARS = (0.0, 1.0, -1.0)
+_MOST_ELEMENTS, _MOST_PRODUCTS = 400_000, 4_000_000
+_DRAWN = 16  # calls of a round
+_OF_EACH = 3  # calls of round 1 for each size
+_ZEROS = 0.05  # part of the drawn calls with a size of zero
+
+
+def _rng(seed: int, function: str, number: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(function.encode()), number])
+
+
+def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, number: int) -> Iterator[BlasCase]:
+    """The calls of a round. layouts: ways to call the function"""
+    rng = _rng(seed, routine.function(dtype), number)
+    flags = routine.flags(dtype)
+    sizes = [one.name for one in routine.of_role(Role.SIZE)]
+    if number == 0:
+        for layout, letters in itertools.product(layouts, itertools.product(*flags.values())):
+            for among in (_SMALL, _EDGES):
+                drawn = {name: int(rng.choice(among)) for name in sizes}
+                plain = _drawn(rng, routine, dtype, layout, drawn)
+                yield replace(plain, flags=dict(zip(flags, letters, strict=True)), shared=False)
+        # Not by rows: there netlib's CBLAS conjugates operands before it checks arguments, and has other numbers.
+        for layout in [one for one in layouts if routine.level > 1 and one != "row"]:
+            for one in routine.of_role(Role.FLAG, Role.SIZE, Role.LEADING, Role.INCREMENT):
+                yield _wrong(rng, routine, dtype, layout, one)
+    elif number == 1:
+        for name, _ in itertools.product(sizes, range(_OF_EACH)):
+            large = _fitting(rng, routine, dtype, str(rng.choice(layouts)), name, _VERY_LARGE)
+            if large is not None:
+                yield large
+    else:
+        for _ in range(_DRAWN):
+            yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)
+
+
+def _small(rng: np.random.Generator, names: Sequence[str]) -> dict[str, int]:
+    return {name: int(rng.choice(_SMALL)) for name in names}
+
+
+def _any(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, names: Sequence[str]) -> BlasCase:
+    kind = rng.random()
+    if kind > 0.8 and names:
+        large = (*_LARGE, *_LONG) if routine.level == 1 else _LARGE
+        found = _fitting(rng, routine, dtype, layout, str(rng.choice(names)), int(rng.choice(large)))
+        if found is not None:
+            return found
+    sizes = _small(rng, names)
+    for name in names if kind > 0.35 else ():
+        if fits(tried := _drawn(rng, routine, dtype, layout, {**sizes, name: int(rng.choice(_TILES))})):
+            sizes = dict(tried.sizes)
+    if rng.random() < _ZEROS:
+        # Libraries differ on y where a matrix has rows but no columns, so that both are zero.
+        empty = [str(rng.choice(names))] if routine.level == 3 else [n for n in names if n in ("m", "n")]
+        sizes |= dict.fromkeys(empty, 0)
+    return _drawn(rng, routine, dtype, layout, sizes)
+
+
+def _fitting(
+    rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, name: str, size: int
+) -> BlasCase | None:
+    """A call with this size, or the largest one that memory and time allow; None if these allow no large one."""
+    others = _small(rng, [one.name for one in routine.of_role(Role.SIZE)])
+    while size > max(_TILES):
+        found = _drawn(rng, routine, dtype, layout, {**others, name: size})
+        if fits(found):
+            return found
+        size //= 2
+    return None
+
+
+def fits(case: BlasCase) -> bool:
+    """Whether a call is small enough: memory of the operands, whole matrices, and products."""
+    size, whole = 1, 1
+    for name, one in case.routine.operands.items():
+        where = case.places[name]
+        size, whole = max(size, where.size), max(whole, where.rows * where.columns)
+        if one.storage is Storage.BAND:
+            whole = max(whole, where.rows * where.columns)
+    free = math.prod(max(1, value) for value in case.sizes.values())
+    return size <= _MOST_ELEMENTS and whole <= _MOST_ELEMENTS and free <= _MOST_PRODUCTS
+
+
+def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, sizes: dict[str, int]) -> BlasCase:
+    names = routine.operands
+    alone = sum(one.kind == "vector" for one in names.values()) == 1 and routine.level == 1
+    steps = {
+        name: int(rng.choice([s for s in _STEPS if s > 0] if alone else _STEPS))
+        for name, one in names.items()
+        if one.kind == "vector"
+    }
+    read = [name for name in steps if not names[name].written]
+    if routine.level == 1 and not alone and read and rng.random() < 0.1:
+        steps[read[0]] = 0
+    padding = {
+        name: int(rng.choice((0, 0, 1, 3, 8, 17)))
+        for name, one in names.items()
+        if one.kind == "matrix" and one.storage is not Storage.PACKED
+    }
+    flags = {name: str(rng.choice([*letters])) for name, letters in routine.flags(dtype).items()}
+    made = BlasCase(
+        routine,
+        dtype,
+        layout,
+        flags,
+        sizes or _small(rng, [one.name for one in routine.of_role(Role.SIZE)]),
+        {one.name: _scalar(rng, one, dtype) for one in routine.of_role(Role.SCALAR)},
+        int(rng.integers(2**31)),
+        padding,
+        steps,
+        placement=Placement.END if rng.random() < 0.7 else Placement.START,
+    )
+    return replace(made, shared=True) if rng.random() < 0.2 and _sharing(made) else made
+
+
+def _sharing(case: BlasCase) -> bool:
+    """Whether the second operand can be the first one: both are inputs with the same places."""
+    operands = [*case.routine.operands.items()][:2]
+    if len(operands) < 2 or any(one.written or one.kind == "array" for _, one in operands):
+        return False
+    (first, a), (second, b) = operands
+    plain = a.structure is b.structure is Structure.GENERAL and case.real(first) == case.real(second)
+    return plain and case.places[first] == case.places[second]
+
+
+def _scalar(rng: np.random.Generator, one: Argument, dtype: str) -> complex:
+    if rng.random() < 0.5:
+        return float(rng.choice(_SCALARS))
+    drawn = rng.uniform(0.1, 2, 2) * rng.choice((-1, 1), 2)
+    return complex(drawn[0], 0.0 if one.real or dtype not in COMPLEX else drawn[1])
+
+
+def _wrong(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, one: Argument) -> BlasCase:
+    """A call with one argument that is refused; all others are plain."""
+    made = _drawn(rng, routine, dtype, layout, {})
+    plain = {name: abs(step) or 1 for name, step in made.steps.items()}
+    return replace(made, wrong=one.name, shared=False, steps=plain, scalars=dict.fromkeys(made.scalars, 0.5))

@@ -1,0 +1,146 @@
+"""Judges a library: makes the calls of each function in rounds until the budget ends, and collects its faults."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tensorop.blas import binding, grid, oracle, ruling
+from tensorop.blas.binding import BlasLibrary
+from tensorop.blas.call import BlasCase
+from tensorop.blas.findings import BlasJudgement, FunctionRecord, judged
+from tensorop.blas.routines import BlasRoutine
+from tensorop.blas.ruling import BlasFault
+from tensorop.errors import JobError, UsageError
+from tensorop.runners import session
+from tensorop.runners.base import Runner
+from tensorop.runners.protocol import Check, TargetLibrary
+from tensorop.runners.session import Guest
+from tensorop.toolchain import harness
+
+THREAD_VARIABLES = tuple(
+    f"{name}_NUM_THREADS" for name in ("OPENBLAS", "OMP", "MKL", "BLIS", "GOTO", "VECLIB", "TENSOROP")
+)
+_CALL_S = 15.0
+_MOST_DEATHS = 6  # of a function; each costs a new process
+_TWICE = 3  # each so many calls are made twice in one process
+_BATCH = 48  # calls of one process at most
+_SILENT = "the library reports wrong arguments neither by xerbla nor on stderr, so the numbers are not judged"
+_LEAST_ROUNDS = 2  # those that have all flags and large sizes
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What is judged, and how."""
+
+    library: BlasLibrary
+    functions: Sequence[tuple[BlasRoutine, str]]
+    runner: Runner
+    vlens: Sequence[int] = (0,)  # bits; 0: the target's own
+    threads: int = 1
+    budget_s: float = 180.0
+    seed: int = 0
+    jobs: int = 2
+
+
+@dataclass(frozen=True)
+class _Batch:
+    record: FunctionRecord
+    cases: Sequence[BlasCase]
+    guest: Guest
+
+
+def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
+    """The judgement on all chosen functions that the library has, in the table's order.
+
+    Raises UsageError if the library cannot be loaded or has none of the functions, JobError if the target is lost.
+    """
+    records = [
+        FunctionRecord(routine, dtype)
+        for routine, dtype in of.functions
+        if routine.meaning and of.library.layouts(routine, dtype)
+    ]
+    if not records:
+        raise UsageError(f"{of.library.path} has none of the chosen routines", hint="see --routines and --dtype")
+    adapter = binding.adapter(of.library)
+    program = harness.dynamic_program(of.library.arch, adapter, exports=True).path
+    guests = [_guest(of, vlen, threads) for vlen in of.vlens for threads in dict.fromkeys((1, of.threads))]
+    for guest in guests:
+        _load(of, partial(session.hello, of.runner, program, guest=guest))
+    begin = time.monotonic()
+    until = begin + of.budget_s
+    with ThreadPoolExecutor(max(1, of.jobs)) as pool:
+        for number, batches in enumerate(_rounds(of, records, guests)):
+            if number >= _LEAST_ROUNDS * len(guests) and time.monotonic() > until:
+                break
+            if number == 0:
+                show(f"judging {len(records)} functions, {len(guests)} set-ups")
+
+            end = math.inf if number < _LEAST_ROUNDS * len(guests) else until
+            for _ in pool.map(partial(_run, of, program, end), batches):
+                pass
+    silent = not any(record.reported for record in records)
+    remarks = [_SILENT] if silent and any(BlasFault.SILENT in record.failing for record in records) else []
+    functions = tuple(judged(of.library, record, silent) for record in records)
+    return BlasJudgement(of.library, functions, of.seed, time.monotonic() - begin, tuple(remarks))
+
+
+def _load(of: Judging, start: Callable[[], object]) -> None:
+    try:
+        if start() is not None:
+            return
+        why = "it did not end loading within 20 s"
+    except JobError as error:
+        why = error.message
+    raise UsageError(f"--blas {of.library.path} cannot be used: {why}", hint="check the library with ldd")
+
+
+def _guest(of: Judging, vlen: int, threads: int) -> Guest:
+    path = of.runner.place(of.library.path)
+    variables = [(name, str(threads)) for name in THREAD_VARIABLES]
+    return Guest(vlen or None, (TargetLibrary(path, "blas", ""),), tuple(variables), threads=threads)
+
+
+def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Guest]) -> Iterator[list[_Batch]]:
+    number = 0
+    while True:
+        guest = guests[number % len(guests)]
+        # both of the first rounds in each set-up, then further ones in turn
+        first = number // len(guests)
+        drawn = first if first < _LEAST_ROUNDS else number
+        batches = []
+        for record in records:
+            if record.hung or record.deaths >= _MOST_DEATHS:
+                continue
+            layouts = of.library.layouts(record.routine, record.dtype)
+            cases = [*grid.cases(record.routine, record.dtype, layouts, of.seed, drawn)]
+            batches += [_Batch(record, cases[at : at + _BATCH], guest) for at in range(0, len(cases), _BATCH)]
+        yield batches
+        number += 1
+
+
+def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
+    """Makes the calls of a batch in one process, and a new one after each that dies; none after the end."""
+    if time.monotonic() > end:
+        return
+    made: list[tuple[int, BlasCase, bool]] = []
+    for number, case in enumerate(map(replace, batch.cases)):  # copies, whose memory goes with this batch
+        made.append((number, case, False))
+        if number % _TWICE == 0 and not case.wrong:
+            made.append((number, case, True))
+    requests = [Check(case.call()) for _, case, _ in made]
+    parts = [number for number, _, _ in made]
+    replies = session.run(of.runner, program, requests, timeout_s=_CALL_S, guest=batch.guest, parts=parts)
+    wanted: Mapping[str, oracle.Expected] = {}
+    for (_, case, again), reply in zip(made, replies, strict=True):
+        if again and reply.outcome.message.startswith("not run after"):
+            continue
+        if not again:
+            wanted = {} if case.wrong else oracle.expected(case)
+        one = ruling.ruled(case, reply, wanted, again)
+        batch.record.add(replace(one, threads=batch.guest.threads, vlen=batch.guest.vlen or 0))

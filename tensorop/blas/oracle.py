@@ -1,0 +1,148 @@
+"""What a call of a BLAS routine must leave, and how far from it a right library may be.
+
+The oracle evaluates the routine's meaning in a wider type. The bound of each element is
+
+    (terms + 4) * eps * magnitude        for c and z 3 times as much
+
+eps: distance of 1 to the next number of the type; terms: the table's `terms`; magnitude: the meaning with the absolute
+values of all operands and scalars. For solutions with a triangular matrix T, `solve(T, b)` has the magnitude
+M(T)^-1 |T| M(T)^-1 |b| with the comparison matrix M(T) (Higham, Accuracy and Stability of Numerical Algorithms, 8.2).
+Any order of additions, with and without fused multiply-adds, stays within.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensorop.blas.call import ELEMENT, Array, BlasCase
+from tensorop.blas.routines import COMPLEX, Structure
+
+# For s and c too: NumPy multiplies matrices of this type itself, those of others by a BLAS, maybe the judged one.
+WIDE: Mapping[str, type[Any]] = {"s": np.longdouble, "d": np.longdouble, "c": np.clongdouble, "z": np.clongdouble}
+_SLACK, _OF_COMPLEX = 4, 3
+_TINIEST = 64  # smallest normal numbers of the type that a sum may lose by underflow
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A result of a call."""
+
+    value: Array  # whole matrices and vectors, in the wider type
+    bound: Array  # largest error of each element
+
+
+def _op(a: Array, flag: str) -> Array:
+    return a if flag == "N" else a.T if flag == "T" else a.conj().T
+
+
+def _solve(a: Array, b: Array) -> Array:
+    """The solution of a triangular system, by substitution."""
+    if np.any(a[np.tril_indices(len(a), -1)]):
+        x = b.copy()
+        for i in range(len(a)):
+            x[i] = (x[i] - a[i : i + 1, :i] @ x[:i])[0] / a[i, i] if i else x[i] / a[i, i]
+        return x
+    return _solve(a[::-1, ::-1], b[::-1])[::-1] if np.any(a[np.triu_indices(len(a), 1)]) else (b.T / np.diagonal(a)).T
+
+
+def _solve_magnitude(a: Array, b: Array) -> Array:
+    compared = -a
+    np.fill_diagonal(compared, np.diagonal(a))
+    return _solve(compared, a @ _solve(compared, b))
+
+
+def _turned(param: Array, x: Array, y: Array, which: int) -> Array:
+    flag, h11, h21, h12, h22 = param
+    rows = {-1: (h11, h12, h21, h22), 0: (1, h12, h21, 1), 1: (h11, 1, -1, h22), -2: (1, 0, 0, 1)}[int(flag)]
+    return rows[2 * which] * x + rows[2 * which + 1] * y  # type: ignore[no-any-return]
+
+
+def _turned_magnitude(param: Array, x: Array, y: Array, which: int) -> Array:
+    return x + y  # |param| <= 1 but for its first
+
+
+_SHARED: Mapping[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "outer": np.multiply.outer,
+    "t": lambda a: a.T,
+    "norm": lambda x: np.sqrt(np.sum(np.abs(x) ** 2)),
+    "largest": lambda x: 1 + int(np.argmax(x)) if len(x) else 0,
+}
+_VALUES = {
+    **_SHARED,
+    "op": _op,
+    "h": lambda a: a.conj().T,
+    "conj": np.conj,
+    "minus": lambda x: -x,
+    "abs1": lambda x: np.abs(x.real) + np.abs(x.imag),
+    "solve": _solve,
+    "turned": _turned,
+}
+_MAGNITUDES = {
+    **_SHARED,
+    "op": lambda a, flag: a if flag == "N" else a.T,
+    "h": lambda a: a.T,
+    "conj": lambda a: a,
+    "minus": lambda x: x,
+    "abs1": lambda x: 2 * x,
+    "solve": _solve_magnitude,
+    "turned": _turned_magnitude,
+}
+
+
+def whole(case: BlasCase, name: str, memory: Array) -> Array:
+    """An operand as a whole matrix or a vector, in the wider type."""
+    where, one = case.places[name], case.routine.operands[name]
+    kind = np.longdouble if case.real(name) else WIDE[case.dtype]
+    out: Array = np.zeros(where.mask.shape, kind)
+    out[where.mask] = memory[where.place[where.mask]]
+    if one.kind != "matrix":
+        return out[:, 0]
+    if one.structure in (Structure.SYMMETRIC, Structure.HERMITIAN):
+        hermitian = one.structure is Structure.HERMITIAN
+        diagonal = np.diagonal(out).real if hermitian else np.diagonal(out)
+        out = out + (out.conj().T if hermitian else out.T)
+        np.fill_diagonal(out, diagonal)
+    elif one.structure is Structure.TRIANGULAR and case.flags["diag"] == "U":
+        np.fill_diagonal(out, 1)
+    return out
+
+
+def expected(case: BlasCase) -> Mapping[str, Expected]:
+    """The results of a call by the name of the output, or `result`."""
+    routine = case.routine
+    memory = dict(case.memory)
+    if case.shared:
+        memory[case.sharing[1]] = memory[case.sharing[0]]
+    operands = {}
+    for name in routine.operands:
+        found = whole(case, name, memory[name])
+        operands[name] = np.zeros_like(found) if case.unset(name) else found
+    scalars = {name: _scalar(case, name) for name in case.scalars}
+    plain = {**case.flags, **case.sizes}
+    small = {name: np.abs(a) for name, a in operands.items()}
+    magnitudes = {name: abs(value) for name, value in scalars.items()}
+    eps = np.finfo(ELEMENT[case.dtype]).eps
+    tiny = np.finfo(ELEMENT[case.dtype]).tiny
+    terms = eval(routine.terms, {}, plain)
+    factor = (terms + _SLACK) * eps * (_OF_COMPLEX if case.dtype in COMPLEX else 1)
+    results: dict[str, Expected] = {}
+    with np.errstate(all="ignore"):
+        for name, text in routine.meaning.items():
+            value = eval(text, {**_VALUES}, {**plain, **scalars, **operands})
+            size = eval(text, {**_MAGNITUDES}, {**plain, **magnitudes, **small})
+            bound = 0.0 if routine.result == "index" else factor * np.asarray(size, np.float64) + _TINIEST * tiny
+            results[name] = Expected(np.asarray(value), np.asarray(bound))
+    return results
+
+
+def _scalar(case: BlasCase, name: str) -> Any:
+    """A scalar as the library gets it, in the wider type."""
+    value = case.scalars[name]
+    if case.real(name):
+        return WIDE[case.dtype](ELEMENT[case.dtype](complex(value).real)).real
+    return WIDE[case.dtype](ELEMENT[case.dtype](value))

@@ -1,0 +1,164 @@
+"""Writes a C program of at most 40 lines that makes one call of a library again and shows the fault."""
+
+from __future__ import annotations
+
+import shlex
+
+from tensorop.blas.binding import BlasLibrary, layout_number
+from tensorop.blas.call import BlasCase
+from tensorop.blas.routines import COMPLEX, Argument, BlasInterface, Role, cblas_flag, real
+from tensorop.blas.ruling import BlasFault, Ruled
+
+MOST_LINES = 40
+_HEAD = """\
+/* {function} of {library}: {fault}.
+ * Build and run: cc -w call.c -ldl -lm && {environment}./a.out {path} */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static double value(uint32_t i, uint32_t salt) {{
+    uint32_t h = i * 2654435761u + salt;
+    h = (h ^ h >> 16) * 2246822507u;
+    return ((h ^ h >> 13) % 2001 - 1000.5) / 1000.5;
+}}
+
+static void *memory(size_t size, int byte) {{ /* between inaccessible pages; 255: NaN */
+    size_t pages = (size + 4095) / 4096 * 4096;
+    char *at = mmap(0, pages + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(at + 4096, pages, PROT_READ | PROT_WRITE);
+    return memset(at + 4096{offset}, byte, size);
+}}
+
+int main(int argc, char **argv) {{
+"""
+
+
+def write(library: BlasLibrary, ruled: Ruled) -> str:
+    """The program for a call with a fault."""
+    case = ruled.case
+    interface = library.fortran if case.layout == "fortran" else library.cblas
+    assert interface is not None
+    at_end = case.placement.value == "end"
+    variables = f"OPENBLAS_NUM_THREADS={ruled.threads} OMP_NUM_THREADS={ruled.threads} " if ruled.threads > 1 else ""
+    head = _HEAD.format(
+        function=case.function,
+        library=library.path.name,
+        fault=ruled.fault,
+        environment=variables,
+        path=shlex.quote(str(library.path)),
+        offset=" + pages - size" if at_end else "",
+    )
+    kind, returned = real(case.dtype), interface.returns(case.routine, case.dtype)
+    lines = [
+        f"{kind} *{_name(one)} = memory({_parts(case, one)} * sizeof({kind}), {case.filling(one)});"
+        for one in case.routine.operands
+    ]
+    pointer = f"{returned} (*call)({', '.join(_types(interface, case))})"
+    lines.append(f'{pointer} = dlsym(dlopen(argv[1], RTLD_NOW), "{interface.symbol(case.routine, case.dtype)}");')
+    if returned != "void":
+        lines.append(f"{returned} result;")
+    elif case.routine.result:
+        lines.append(f"{kind} result[2];")
+    body = [line for name in case.routine.operands for line in _fill(case, name)]
+    made = f"call({', '.join(_arguments(interface, case))});"
+    body.append(f"result = {made}" if returned != "void" else made)
+    if ruled.again:
+        body = ["for (int again = 0; again < 2; again++) {", *(f"    {line}" for line in body), "}"]
+    lines += [*body, *_shown(case, ruled)]
+    return head + "".join(f"    {line}\n" for line in lines) + "}\n"
+
+
+def _name(operand: str) -> str:
+    return operand.upper()
+
+
+def _parts(case: BlasCase, name: str) -> int:
+    """The numbers in an operand's memory."""
+    return case.places[name].size * (1 if case.real(name) else 2)
+
+
+def _types(interface: BlasInterface, case: BlasCase) -> list[str]:
+    words = interface.parameters(case.routine, case.dtype)
+    types = [word.rpartition(" ")[0] + " *" * word.count("*") for word in words]
+    return types + ["size_t"] * (0 if interface.cblas else len(case.flags))
+
+
+def _fill(case: BlasCase, name: str) -> list[str]:
+    """The statements that fill an operand as `BlasCase.memory`."""
+    where, to, salt = case.places[name], _name(name), case.salt_of(name)
+    if case.unset(name) or (case.shared and name == case.sharing[1]):
+        return []
+    at, scale, two = f"({where.at})", case.scale(name), not case.real(name)
+    own = "" if where.own in ("r >= 0", "(r >= 0)") else f"if ({where.own}) "
+    loops = f"for (long c = 0; c < {where.columns}; c++) for (long r = 0; r < {where.rows}; r++) {own}"
+    parts = []
+    for part in range(2 if two else 1):
+        place = f"2 * {at} + {part}" if two else at
+        text = f"value({place}, {salt}u)"
+        if scale:
+            first = f"value({'2 * ' if two else ''}{at}, {salt}u)"
+            moved = f" + ({first} > 0 ? 1 : -1)" if part == 0 else ""
+            text = f"r == c ? {text}{moved} : {text} / {scale}"
+        parts.append(f"{to}[{place}] = {text};")
+    lines = [loops + (f"{{ {' '.join(parts)} }}" if two else parts[0])]
+    return [*lines, f"{to}[0] = {case.salt % 4 - 2};"] if name == "param" else lines
+
+
+def _arguments(interface: BlasInterface, case: BlasCase) -> list[str]:
+    words = [str(layout_number(case.layout))] if interface.laid_out(case.routine) else []
+    words += [_argument(interface, case, one) for one in case.routine.arguments]
+    if case.routine.result and interface.returns(case.routine, case.dtype) == "void":
+        words.append("result")
+    return words + ["1"] * (0 if interface.cblas else len(case.flags))
+
+
+def _argument(interface: BlasInterface, case: BlasCase, one: Argument) -> str:
+    if one.role is Role.OPERAND:
+        return _name(case.sharing[0] if case.shared and one.name == case.sharing[1] else one.name)
+    if one.role is Role.SCALAR:
+        value, kind = complex(case.scalars[one.name]), real(case.dtype)
+        if interface.by_value(one, case.dtype):
+            return repr(value.real)
+        parts = [value.real] if one.real or case.dtype not in COMPLEX else [value.real, value.imag]
+        return f"({kind}[]){{{', '.join(map(repr, parts))}}}"
+    found = case.value(one)
+    if isinstance(found, str):
+        return str(cblas_flag(one.name, found)) if interface.cblas else f'"{found}"'
+    return str(found) if interface.cblas else f"&({interface.integer}){{{found}}}"
+
+
+def _shown(case: BlasCase, ruled: Ruled) -> list[str]:
+    """The statements that print the fault; the exit status is 1 if it is there."""
+    place = ruled.place
+    if place is None:
+        text = {
+            BlasFault.REPORT: "a message with another number of the wrong argument stands above",
+            BlasFault.SILENT: "no message about a wrong argument stands above",
+        }.get(ruled.fault or BlasFault.CRASH, "the call came back without a crash")
+        return [f'puts("{text}");', f"return {int(ruled.fault in (BlasFault.REPORT, BlasFault.SILENT))};"]
+    if place.output == "result":
+        if case.routine.result == "element" and case.dtype in COMPLEX:
+            kind = real(case.dtype)
+            got = [f"(({kind} *)&result)[{part}]" for part in range(2)]
+        else:
+            got = [f"result{' + 1' if case.routine.result == 'index' and case.layout != 'fortran' else ''}", "0"]
+    elif case.real(place.output):
+        got = [f"{_name(place.output)}[{place.at}]", "0"]
+    else:
+        got = [f"{_name(place.output)}[{2 * place.at + part}]" for part in range(2)]
+    wanted = [_c_number(place.wanted.real), _c_number(place.wanted.imag)]
+    shown = "the result" if place.output == "result" else f"{_name(place.output)}[{place.at}]"
+    return [
+        f"double re = {got[0]}, im = {got[1]}, wanted[] = {{{', '.join(wanted)}}};",
+        f'printf("{shown} is (%.17g, %.17g), expected (%.17g, %.17g)\\n", re, im, wanted[0], wanted[1]);',
+        f"return isnan(wanted[0]) ? !isnan(re) : !(hypot(re - wanted[0], im - wanted[1]) <= {place.bound!r});",
+    ]
+
+
+def _c_number(value: float) -> str:
+    return "NAN" if value != value else repr(float(value))

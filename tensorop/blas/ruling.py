@@ -1,0 +1,166 @@
+"""Judges what one call left: against the oracle, and against the memory that it must not read or write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from tensorop.blas import oracle
+from tensorop.blas.call import ELEMENT, Array, BlasCase
+from tensorop.blas.oracle import Expected
+from tensorop.blas.routines import COMPLEX, Structure
+from tensorop.model.call import Reply
+from tensorop.model.trial import Kind
+
+
+class BlasFault(StrEnum):
+    """The kinds of findings."""
+
+    WRONG = "wrong result"
+    NAN = "NaN from what must not be read"
+    WRITES = "wrote memory that is not its own"
+    OUTSIDE = "accessed memory outside of its operands"
+    CRASH = "crash"
+    HANG = "did not return"
+    REPORT = "wrong argument reported by another number"
+    UNREFUSED = "operands changed in spite of a wrong argument"
+    SILENT = "wrong argument not reported"
+
+
+_KINDS = {Kind.GUARD: BlasFault.OUTSIDE, Kind.TIMEOUT: BlasFault.HANG}
+
+
+@dataclass(frozen=True)
+class WorstElement:
+    """The element of an output with the largest error."""
+
+    output: str
+    at: int  # place in memory
+    got: complex
+    wanted: complex
+    bound: float
+
+
+@dataclass(frozen=True)
+class Ruled:
+    """What a call showed."""
+
+    case: BlasCase
+    ratio: float = 0.0  # largest error over its bound
+    fault: BlasFault | None = None
+    detail: str = ""
+    place: WorstElement | None = None
+    again: bool = False  # the second of two equal calls
+    threads: int = 1
+    vlen: int = 0  # bits; 0: the target's own
+
+
+def ruled(case: BlasCase, reply: Reply, wanted: Mapping[str, Expected], again: bool) -> Ruled:
+    """The verdict on one call. wanted: of `oracle.expected`; empty for a wrong argument"""
+    if not reply.outcome.ok:
+        fault = _KINDS.get(reply.outcome.kind, BlasFault.CRASH)
+        return Ruled(case, 0.0, fault, reply.outcome.message, again=again)
+    outputs = {name: array for name, array in reply.outputs.items() if name in case.routine.operands}
+    for name, after in outputs.items():
+        before, own = case.memory[name], np.zeros(len(case.memory[name]), bool)
+        where = case.places[name]
+        if not case.wrong:
+            own[where.place[where.mask]] = True
+        changed = np.flatnonzero((_bits(before) != _bits(after)).reshape(len(before), -1).any(1) & ~own)
+        if len(changed):
+            fault = BlasFault.UNREFUSED if case.wrong else BlasFault.WRITES
+            at = int(changed[0])
+            text = f"{name}[{at}] changed from {_number(before[at])} to {_number(after[at])}; {len(changed)} changed"
+            place = WorstElement(name, at, complex(after[at]), complex(before[at]), 0.0)
+            return Ruled(case, 0.0, fault, text, place, again)
+    if case.wrong:
+        return _refused(case, int(reply.outputs["report"][0]), again)
+    return _compared(case, outputs, reply.outputs["result"], wanted, again)
+
+
+def _bits(array: Array) -> Array:
+    return np.ascontiguousarray(array).view(np.uint8)
+
+
+def _refused(case: BlasCase, report: int, again: bool) -> Ruled:
+    """The number that a wrong argument was reported by. Libraries' CBLAS count with or without the layout."""
+    number = case.routine.number(case.wrong)
+    right = {"fortran": [number], "col": [number, number + 1]}.get(case.layout)
+    if report == 0:
+        return Ruled(
+            case, 0.0, BlasFault.SILENT, f"{case.wrong} was not reported, netlib's number is {number}", again=again
+        )
+    if right is not None and report not in right:
+        return Ruled(
+            case, 0.0, BlasFault.REPORT, f"{case.wrong} was reported as {report}, netlib's is {number}", again=again
+        )
+    return Ruled(case, again=again)
+
+
+def _result(case: BlasCase, raw: Array) -> Any:
+    """A function's value from the bytes of the result's buffer."""
+    routine, data = case.routine, raw.tobytes()
+    if routine.result == "index":
+        wide = case.layout != "fortran"
+        found = int(np.frombuffer(data, np.int64 if wide else np.int32, 1)[0])
+        return found + 1 if wide and case.sizes["n"] > 0 else found
+    kind = np.float64 if routine.result == "double" else ELEMENT[case.dtype]
+    if routine.result == "real":
+        kind = np.zeros(0, kind).real.dtype.type
+    return np.frombuffer(data, kind, 1)[0]
+
+
+def _compared(
+    case: BlasCase, outputs: Mapping[str, Array], result: Array, wanted: Mapping[str, Expected], again: bool
+) -> Ruled:
+    worst, at = 0.0, None
+    for name, of in wanted.items():
+        if name == "result":
+            got, mask, place = np.asarray(_result(case, result)), np.asarray(True), np.asarray(0)
+            if case.routine.result == "index" and _as_large(case, int(got)):
+                continue
+        else:
+            where = case.places[name]
+            mask, place = where.mask, where.place
+            got = outputs[name][np.clip(place, 0, where.size - 1)]
+            if case.routine.operands[name].kind != "matrix":
+                got, mask, place = got[:, 0], mask[:, 0], place[:, 0]
+            if case.routine.operands[name].structure is Structure.HERMITIAN and _keeps_diagonal(case):
+                got = np.where(np.eye(len(got), dtype=bool), got.real, got)
+        with np.errstate(all="ignore"):
+            error = np.abs(got.astype(oracle.WIDE[case.dtype]) - of.value)
+            ratio = np.where(error == 0, 0, error / np.where(of.bound > 0, of.bound, 1e-300)).astype(float)
+        ratio = np.where(mask, np.where(np.isnan(ratio), np.inf, ratio), 0)
+        if ratio.size and (found := float(ratio.max())) > worst:
+            where_worst = np.unravel_index(int(ratio.argmax()), ratio.shape)
+            one = WorstElement(
+                name, int(place[where_worst]), complex(got[where_worst]), complex(of.value[where_worst]),
+                float(of.bound[where_worst] if of.bound.ndim else of.bound),
+            )  # fmt: skip
+            worst, at = found, one
+    if worst <= 1 or at is None:
+        return Ruled(case, worst, again=again)
+    shown = f"{at.output}[{at.at}]" if at.output != "result" else "the result"
+    text = f"{shown} is {_number(at.got)}, expected {_number(at.wanted)} within {at.bound:.2g}"
+    return Ruled(case, worst, BlasFault.NAN if np.isnan(at.got) else BlasFault.WRONG, text, at, again)
+
+
+def _as_large(case: BlasCase, found: int) -> bool:
+    """Whether a complex element is as large as the largest but for rounding, so that both are right."""
+    x = case.memory["x"][case.places["x"].place[:, 0]]
+    size = np.abs(x.real) + np.abs(x.imag)
+    return case.dtype in COMPLEX and 0 < found <= len(x) and bool(size[found - 1] >= size.max() * (1 - 1e-6))
+
+
+def _number(value: Any) -> str:
+    value = complex(value)
+    return f"{value.real:.9g}" if value.imag == 0 else f"({value.real:.9g}, {value.imag:.9g})"
+
+
+def _keeps_diagonal(case: BlasCase) -> bool:
+    """Whether the imaginary parts of a Hermitian result's diagonal may stay: the reference returns at once."""
+    return case.scalars.get("alpha") == 0 or case.sizes.get("k", 1) == 0

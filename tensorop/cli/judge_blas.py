@@ -1,0 +1,123 @@
+"""`judge --blas`: its options, and its answer on the screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tensorop import backends
+from tensorop.blas import binding, judging, routines
+from tensorop.blas.findings import BlasJudgement
+from tensorop.cli import screen, tables
+from tensorop.errors import UsageError
+from tensorop.model.architecture import host_arch
+from tensorop.model.budget import parse_seconds
+from tensorop.model.option import Option
+from tensorop.runners.base import Runner
+from tensorop.runners.native import Native
+from tensorop.specs import platforms
+
+Blas = Annotated[
+    Path | None,
+    Option("Judge this shared library instead, by the names of CBLAS and Fortran in it.", "LIB", "libopenblas.so"),
+]
+Routines = Annotated[
+    str | None,
+    Option(
+        "Judge these routines of the library, with or without the letter of a type.",
+        "NAME,...",
+        "dsyrk,trsm",
+        shown="all that it has",
+    ),
+]
+Threads = Annotated[
+    int, Option("Judge the library with 1 thread and with N threads.", "N", "4", least=1, most=256)
+]  # fmt: skip
+Budget = Annotated[str, Option("Make further calls of the library for this long.", "TIME", "3m")]
+_LONGEST_S = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is judged."""
+
+    routines: str | None
+    dtype: str | None
+    threads: int
+    budget: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class On:
+    """Where it runs."""
+
+    platform: str | None
+    runner: str | None
+    plugins: tuple[Path, ...]
+    jobs: int
+
+
+def judge(path: Path, wanted: Wanted, on: On, format_: str) -> None:
+    """Judges a library and prints the judgement. Raises SystemExit(1) with findings, UsageError, JobError."""
+    budget_s = parse_seconds(wanted.budget)
+    if not 0 < budget_s <= _LONGEST_S:
+        raise UsageError(f"--budget must be above 0 and at most a day; got {wanted.budget}", hint="e.g. --budget 3m")
+    functions = routines.chosen(wanted.routines, _types(wanted.dtype))
+    library = binding.find(path.absolute())
+    runner, vlens = _reached(library, on)
+    judgement = judging.judge(
+        judging.Judging(library, functions, runner, vlens, wanted.threads, budget_s, wanted.seed, on.jobs),
+        lambda text: screen.echo(text, err=True),
+    )
+    screen.answer(format_, judgement.to_json(), lambda: _show(judgement), ok=judgement.ok)
+
+
+def _types(text: str | None) -> str:
+    """The types of `--dtype`. Raises UsageError."""
+    found = [word.strip() for word in text.split(",")] if text is not None else [*routines.TYPES]
+    unknown = [word for word in found if word not in [*routines.TYPES]]
+    if unknown:
+        raise UsageError(f"--dtype takes s, d, c and z with --blas; got {text}", hint="e.g. --dtype s,d")
+    return "".join(found)
+
+
+def _reached(library: binding.BlasLibrary, on: On) -> tuple[Runner, tuple[int, ...]]:
+    """Where the library runs, and at which vector lengths (bits). Raises UsageError, JobError."""
+    if on.platform is None and on.runner is None:
+        if library.arch != host_arch():
+            raise UsageError(
+                f"--blas {library.path} is for {library.arch}, and this machine is {host_arch()}",
+                hint=f"name a platform with {library.arch}; `tensorop platforms list` shows them",
+            )
+        return Native(), (0,)
+    platform = platforms.load(on.platform or "native", on.plugins)
+    if library.arch != platform.arch:
+        raise UsageError(
+            f"--blas {library.path} is for {library.arch}, and platform '{platform.name}' is {platform.arch}",
+            hint="choose another --platform; `tensorop platforms list` shows them",
+        )
+    target = backends.reach(platform, on.runner, on.plugins)
+    return target.runner, tuple(target.verify_vlens)
+
+
+def _show(found: BlasJudgement) -> None:
+    table = tables.table(None, ["function"], ("calls", "error / bound", "faults"))
+    for one in found.functions:
+        table.add_row(one.function, str(one.calls), f"{one.ratio:.3f}", str(len(one.findings) or ""))
+    tables.console().print(table)
+    for remark in found.remarks:
+        tables.line(remark, "yellow")
+    for finding in found.findings:
+        tables.line("")
+        tables.line(f"{finding.function}: {finding.fault}, in {finding.calls} calls", "red")
+        if finding.shared:
+            tables.line(f"  all of them have: {', '.join(finding.shared)}")
+        tables.line(f"  smallest call: {finding.smallest}")
+        tables.line(f"  {finding.detail}")
+        for line in finding.program.splitlines():
+            tables.line(f"    {line}")
+    calls = sum(one.calls for one in found.functions)
+    end = "no fault was found" if found.ok else f"{len(found.findings)} faults"
+    tables.line(f"{found.library.path}: {calls} calls of {len(found.functions)} functions, seed {found.seed}: {end}")

@@ -1,0 +1,132 @@
+"""`judge --blas`: it finds the fault of each faulty library and shows it by a C program; a right library passes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tensorop.blas import binding, judging, program, routines
+from tensorop.blas.findings import BlasJudgement
+from tensorop.cli.judge_command import judge as command
+from tensorop.runners.native import Native
+from tensorop.toolchain import tool
+from tests.support.commands import ROOT, refused
+
+SOURCE = ROOT / "tests/support/faulty_blas.c"
+# Fault of faulty_blas.c -> the only faulty function, and the kind of its finding.
+FAULTS = {
+    "SYRK_OTHER_HALF": ("dsyrk", "wrote memory"),
+    "TRSM_ABOVE_DIAGONAL": ("dtrsm", "NaN"),
+    "GEMV_NEGATIVE_STEP": ("dgemv", "wrong result"),
+    "SYMM_BOTH_HALVES": ("dsymm", "NaN"),
+    "GEMM_THREADED_LAST_COLUMN": ("dgemm", "wrong result"),
+    "GEMM_DEEP_K": ("dgemm", "wrong result"),
+    "GEMM_SECOND_CALL": ("dgemm", "wrong result"),
+    "GEMM_READS_C": ("dgemm", "NaN"),
+    "TRMM_UNIT_DIAGONAL": ("dtrmm", "NaN"),
+    "GEMM_WRONG_NUMBER": ("dgemm", "wrong argument reported"),
+    "AXPY_PAST_END": ("daxpy", "accessed memory outside"),
+    "GEMV_CRASH": ("dgemv", "crash"),
+    "DOT_LAST_ELEMENT": ("ddot", "wrong result"),
+    "GEMM_CHANGES_A": ("dgemm", "accessed memory outside"),
+    "SYMM_RIGHT_ALPHA": ("dsymm", "wrong result"),
+    "SCAL_GAPS": ("dscal", "wrote memory"),
+    "GEMM_UNCHECKED": ("dgemm", "operands changed"),
+    "GER_ROWS_ABOVE_4096": ("dger", "wrong result"),
+}
+BASIC = ("SYRK_OTHER_HALF", "SYMM_BOTH_HALVES", "GEMM_DEEP_K", "DOT_LAST_ELEMENT")
+
+
+def library(tmp: Path, *words: str) -> Path:
+    """faulty_blas.c with these macros."""
+    path = tmp / "libfaulty.so"
+    argv = tool.cc("-O1", "-shared", "-fPIC", *(f"-D{word}" for word in words), str(SOURCE), "-o", str(path))
+    subprocess.run(argv, check=True, cwd=tmp)
+    return path
+
+
+def judged(path: Path, names: str | None, seed: int = 0, budget_s: float = 1) -> BlasJudgement:
+    functions = routines.chosen(names, routines.TYPES)
+    of = judging.Judging(binding.find(path), functions, Native(), threads=2, budget_s=budget_s, seed=seed)
+    return judging.judge(of, lambda text: None)
+
+
+def _classes(name: str) -> object:
+    return pytest.param(name, marks=() if name in BASIC else pytest.mark.extended)
+
+
+@pytest.mark.parametrize("fault", [*map(_classes, FAULTS)])
+def test_a_fault_is_found_and_a_program_shows_it(fault: str, tmp_path: Path) -> None:
+    function, kind = FAULTS[fault]
+    path = library(tmp_path, f"FAULT={fault}")
+    found = judged(path, function).findings or judged(path, function, budget_s=20).findings
+    assert {(one.function, one.fault.value[: len(kind)]) for one in found} == {(function, kind)}
+    text = found[0].program
+    assert len(text.splitlines()) <= program.MOST_LINES
+    (tmp_path / "call.c").write_text(text)
+    subprocess.run(tool.cc("-w", "call.c", "-ldl", "-lm", "-o", "call"), check=True, cwd=tmp_path)
+    shown = subprocess.run([tmp_path / "call", path], env={"OMP_NUM_THREADS": "2"}, check=False)
+    assert shown.returncode != 0
+    if kind != "wrong argument reported":
+        right = subprocess.run([tmp_path / "call", library(tmp_path)], env={"OMP_NUM_THREADS": "2"}, check=False)
+        assert right.returncode == 0
+
+
+@pytest.mark.parametrize("words", [(), pytest.param(("WIDE", "NAME(n)=own_##n##_64_"), marks=pytest.mark.extended)])
+def test_a_right_library_passes(words: tuple[str, ...], tmp_path: Path) -> None:
+    path = library(tmp_path, *words)
+    names = "axpy,gemv,trsm" if not words else None
+    found = judged(path, names)
+    assert not found.findings
+    assert {one.function for one in found.functions} >= {"daxpy", "dgemv", "dtrsm"}
+    assert all(one.calls > 10 and one.ratio < 0.5 for one in found.functions)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("seed", range(3))
+def test_a_right_library_passes_for_each_seed(seed: int, tmp_path: Path) -> None:
+    assert not judged(library(tmp_path), None, seed, 5).findings
+
+
+def test_the_command_prints_findings(tmp_path: Path) -> None:
+    path = library(tmp_path, "FAULT=SYMM_BOTH_HALVES")
+    words = ["--blas", str(path), "--routines", "dsymm,dscal", "--budget", "1s", "--threads", "1"]
+    ran = CliRunner().invoke(command, words)
+    assert ran.exit_code == 1
+    assert re.search(r"dsymm: NaN from what must not be read, in \d+ calls", ran.stdout)
+    assert "int main(" in ran.stdout
+    ran = CliRunner().invoke(command, [*words, "--format", "json"])
+    assert ran.exit_code == 1
+    of = {one["function"]: one for one in json.loads(ran.stdout)["functions"]}
+    assert not of["dscal"]["findings"]
+    assert of["dsymm"]["findings"][0]["fault"] == "NaN from what must not be read"
+
+
+EMPTY = "int nothing;"
+DIES = "__attribute__((constructor)) static void die(void) { *(volatile int *)8 = 0; } void dscal_(void) {}"
+NEEDS = "void absent(void); void dscal_(void) { absent(); }"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        ("", "is not a shared library"),
+        (EMPTY, "exports no name of a BLAS"),
+        (DIES, "cannot be used"),
+        (NEEDS, "cannot be used: .*absent"),
+    ],
+)
+def test_other_files_are_refused_in_one_sentence(text: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    if text:
+        (tmp_path / "lib.c").write_text(text)
+        subprocess.run(tool.cc("-shared", "-fPIC", "-w", "lib.c", "-o", str(path)), check=True, cwd=tmp_path)
+    elif text is not None:
+        path.write_text("no ELF")
+    assert re.search(message, refused("judge", "--blas", path, "--budget", "1s", cwd=tmp_path))
