@@ -80,6 +80,11 @@ class FunctionRecord:
     def hung(self) -> bool:
         return BlasFault.HANG in self.failing
 
+    @property
+    def useless(self) -> bool:
+        """Whether each call was a crash."""
+        return BlasFault.CRASH in self.failing and self.failing[BlasFault.CRASH].calls == self.all.calls
+
     def add(self, one: Ruled) -> None:
         self.all.add(one)
         self.reported += bool(one.case.wrong and one.fault in (None, BlasFault.REPORT))

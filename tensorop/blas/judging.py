@@ -46,6 +46,7 @@ class Judging:
     budget_s: float = 180.0
     seed: int = 0
     jobs: int = 2
+    variables: tuple[tuple[str, str], ...] = ()  # further environment of the library
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
             end = math.inf if number < _LEAST_ROUNDS * len(guests) else until
             for _ in pool.map(partial(_run, of, program, end), batches):
                 pass
+    if all(record.useless for record in records):
+        raise _unusable(of, next(iter(records[0].smallest.values())).detail)
     silent = not any(record.reported for record in records)
     remarks = [_SILENT] if silent and any(BlasFault.SILENT in record.failing for record in records) else []
     functions = tuple(judged(of.library, record, silent) for record in records)
@@ -97,13 +100,21 @@ def _load(of: Judging, start: Callable[[], object]) -> None:
         why = "it did not end loading within 20 s"
     except JobError as error:
         why = error.message
-    raise UsageError(f"--blas {of.library.path} cannot be used: {why}", hint="check the library with ldd")
+    raise _unusable(of, why)
+
+
+def _unusable(of: Judging, why: str) -> UsageError:
+    return UsageError(f"--blas {of.library.path} cannot be used: {why}", hint="check the library with ldd")
 
 
 def _guest(of: Judging, vlen: int, threads: int) -> Guest:
     path = of.runner.place(of.library.path)
-    variables = [(name, str(threads)) for name in THREAD_VARIABLES]
-    return Guest(vlen or None, (TargetLibrary(path, "blas", ""),), tuple(variables), threads=threads)
+    variables = {name: str(threads) for name in THREAD_VARIABLES}
+    variables["MKL_THREADING_LAYER"] = "SEQUENTIAL" if threads == 1 else "GNU"
+    if not of.runner.far:  # some libraries load parts of themselves by their names
+        variables["LD_LIBRARY_PATH"] = str(of.library.path.parent)
+    made = tuple({**variables, **dict(of.variables)}.items())
+    return Guest(vlen or None, (TargetLibrary(path, "blas", ""),), made, threads=threads)
 
 
 def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Guest]) -> Iterator[list[_Batch]]:

@@ -63,7 +63,8 @@ def ruled(case: BlasCase, reply: Reply, wanted: Mapping[str, Expected], again: b
     """The verdict on one call. wanted: of `oracle.expected`; empty for a wrong argument"""
     if not reply.outcome.ok:
         fault = _KINDS.get(reply.outcome.kind, BlasFault.CRASH)
-        return Ruled(case, 0.0, fault, reply.outcome.message, again=again)
+        printed = reply.outcome.log.strip().splitlines()[-1:]  # of the library, on stderr
+        return Ruled(case, 0.0, fault, ": ".join([reply.outcome.message, *printed]), again=again)
     outputs = {name: array for name, array in reply.outputs.items() if name in case.routine.operands}
     for name, after in outputs.items():
         before, own = case.memory[name], np.zeros(len(case.memory[name]), bool)

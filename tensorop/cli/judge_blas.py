@@ -34,6 +34,15 @@ Routines = Annotated[
 Threads = Annotated[
     int, Option("Judge the library with 1 thread and with N threads.", "N", "4", least=1, most=256)
 ]  # fmt: skip
+Variables = Annotated[
+    tuple[str, ...],
+    Option(
+        "Set an environment variable of the library; repeat it for several.",
+        "NAME=VALUE",
+        "OPENBLAS_CORETYPE=Haswell",
+        multiple=True,
+    ),
+]
 Budget = Annotated[str, Option("Make further calls of the library for this long.", "TIME", "3m")]
 _LONGEST_S = 24 * 3600.0
 
@@ -47,6 +56,7 @@ class Wanted:
     threads: int
     budget: str
     seed: int
+    variables: tuple[str, ...]  # NAME=VALUE
 
 
 @dataclass(frozen=True)
@@ -64,11 +74,16 @@ def judge(path: Path, wanted: Wanted, on: On, format_: str) -> None:
     budget_s = parse_seconds(wanted.budget)
     if not 0 < budget_s <= _LONGEST_S:
         raise UsageError(f"--budget must be above 0 and at most a day; got {wanted.budget}", hint="e.g. --budget 3m")
+    if plain := [word for word in wanted.variables if not word.partition("=")[0] or "=" not in word]:
+        raise UsageError(
+            f"--variable takes NAME=VALUE; got {plain[0]}", hint="e.g. --variable OPENBLAS_CORETYPE=Haswell"
+        )
+    variables = tuple((name, value) for name, _, value in (word.partition("=") for word in wanted.variables))
     functions = routines.chosen(wanted.routines, _types(wanted.dtype))
     library = binding.find(path.absolute())
     runner, vlens = _reached(library, on)
     judgement = judging.judge(
-        judging.Judging(library, functions, runner, vlens, wanted.threads, budget_s, wanted.seed, on.jobs),
+        judging.Judging(library, functions, runner, vlens, wanted.threads, budget_s, wanted.seed, on.jobs, variables),
         lambda text: screen.echo(text, err=True),
     )
     screen.answer(format_, judgement.to_json(), lambda: _show(judgement), ok=judgement.ok)
@@ -98,8 +113,7 @@ def _reached(library: binding.BlasLibrary, on: On) -> tuple[Runner, tuple[int, .
             f"--blas {library.path} is for {library.arch}, and platform '{platform.name}' is {platform.arch}",
             hint="choose another --platform; `tensorop platforms list` shows them",
         )
-    target = backends.reach(platform, on.runner, on.plugins)
-    return target.runner, tuple(target.verify_vlens)
+    return backends.start(platform, on.runner, on.plugins), tuple(platform.verify_vlens) or (0,)
 
 
 def _show(found: BlasJudgement) -> None:

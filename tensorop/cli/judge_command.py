@@ -59,6 +59,7 @@ def judge(
     ] = None,
     threads: judge_blas.Threads = 2,
     budget: judge_blas.Budget = "3m",
+    variable: judge_blas.Variables = (),
     shapes: Annotated[
         str | None,
         Option("Measure whole calls of these shapes.", "SUITE|SHAPE,...", "512x512x512", shown="one of suite quick"),
@@ -114,9 +115,14 @@ def judge(
                  "configurations": "--configurations", "timeout": "--timeout", "trusted": "--trusted"}  # fmt: skip
         refuse_given("--blas", given)
         on = judge_blas.On(platform, runner, plugins, jobs)
-        judge_blas.judge(blas, judge_blas.Wanted(routines, dtype, threads, budget, tuning.seed(seed)[0]), on, format_)
+        judge_blas.judge(
+            blas, judge_blas.Wanted(routines, dtype, threads, budget, tuning.seed(seed)[0], variable), on, format_
+        )
         return
-    refuse_given("the judgement of a kernel", {"routines": "--routines", "threads": "--threads", "budget": "--budget"})
+    refuse_given(
+        "the judgement of a kernel",
+        {"routines": "--routines", "threads": "--threads", "budget": "--budget", "variable": "--variable"},
+    )
     if file is None or operator is None or platform is None:
         absent = [n for n, v in (("FILE", file), ("--operator", operator), ("--platform", platform)) if v is None]
         raise UsageError(
