@@ -62,7 +62,9 @@ def judge(
     variable: judge_blas.Variables = (),
     shapes: Annotated[
         str | None,
-        Option("Measure whole calls of these shapes.", "SUITE|SHAPE,...", "512x512x512", shown="one of suite quick"),
+        Option(
+            "Measure whole calls of these shapes.", "SUITE|SHAPE|@FILE,...", "512x512x512", shown="one of suite quick"
+        ),
     ] = None,
     configurations: Annotated[
         int,

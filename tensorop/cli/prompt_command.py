@@ -32,7 +32,9 @@ def prompt(
     ] = None,
     shapes: Annotated[
         str | None,
-        Option("Use these suites and shapes.", "SUITE|SHAPE,...", "512x512x512", shown="the operator's first suite"),
+        Option(
+            "Use these suites and shapes.", "SUITE|SHAPE|@FILE,...", "512x512x512", shown="the operator's first suite"
+        ),
     ] = None,
     round_: Annotated[
         int, Option("Print the question of this round; later ones need --run.", "N", "2", name="round", least=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tensorop.model.point import Point
 from tensorop.model.shape import Shape
@@ -32,19 +33,28 @@ class Listed:
     @property
     def shapes(self) -> tuple[Shape, ...]:
         """All shapes that count, each once."""
-        return tuple(dict.fromkeys((*self.named, *(one.shape for of in self.dtypes for one in self._heaviest(of)))))
+        return tuple(dict.fromkeys((*self.named, *(one.shape for of in self._heaviest.values() for one in of))))
 
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Element types of the calls; with an empty one if some calls have none."""
-        return tuple(dict.fromkeys(one.dtype for one in self.calls))
+        return tuple(self._heaviest)
 
-    def _heaviest(self, dtype: str) -> tuple[ListedCall, ...]:
-        return tuple(one for one in self.calls if one.dtype == dtype)[:MOST]
+    @cached_property
+    def _heaviest(self) -> dict[str, list[ListedCall]]:
+        """The calls that count, by element type."""
+        found: dict[str, list[ListedCall]] = {}
+        for one in self.calls:
+            found.setdefault(one.dtype, []).append(one)
+        return {dtype: of[:MOST] for dtype, of in found.items()}
+
+    @cached_property
+    def _in_files(self) -> frozenset[Shape]:
+        return frozenset(one.shape for one in self.calls)
 
     def of(self, dtype: str) -> tuple[ListedCall, ...]:
         """The calls that count for an element type."""
-        return (*self._heaviest(dtype), *self._heaviest(""))
+        return (*self._heaviest.get(dtype, ()), *self._heaviest.get("", ()))
 
     def time(self, dtype: str) -> float:
         """The weight of all calls of an element type, also of those that do not count."""
@@ -52,8 +62,7 @@ class Listed:
 
     def ways(self, shape: Shape, dtype: str) -> tuple[Point | None, ...]:
         """How operands lie in the calls of a shape; None: as in each layout. Empty: the dtype has no such call."""
-        own = [one for one in self.calls if one.shape == shape]
-        usual = [None] if shape in self.named or not own else []
+        usual = [None] if shape in self.named or shape not in self._in_files else []
         return tuple(dict.fromkeys([*usual, *(one.options for one in self.of(dtype) if one.shape == shape)]))
 
     def weight(self, shape: Shape, dtype: str, options: Mapping[str, object]) -> float:

@@ -75,8 +75,7 @@ static uint64_t now(void) {
     return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Reads TENSOROP_RECORD. %p in it is the process; the path stays valid if the program changes its
- * folder. */
+/* Reads TENSOROP_RECORD. %p in it is the process. */
 static void prepare(void) {
     const char *given = getenv("TENSOROP_RECORD");
     if (given == NULL || *given == '\0')
@@ -321,6 +320,10 @@ static void add(uint64_t began, Kind kind) {
         write_record();
     errno = error;
 }
+
+/* Before the program runs: processes that it forks share the table, and it may change its folder.
+ */
+__attribute__((constructor)) static void start(void) { pthread_once(&once, prepare); }
 
 __attribute__((destructor)) static void finish(void) {
     for (int i = 0; table && i < MOST; i++)

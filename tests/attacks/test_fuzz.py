@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tensorop import api
+from tensorop import api, tuning
 from tensorop.author import gate, offline
 from tensorop.author.llm import completion, reading
 from tensorop.author.parse import parse
@@ -157,6 +157,13 @@ def _manifest(text: str) -> None:
         api.load(place)
 
 
+def _calls(text: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "calls.txt"
+        path.write_bytes(text.encode(errors="surrogatepass"))
+        tuning.shapes(operator_specs.load("gemm"), f"@{path}")
+
+
 def _card(text: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "libtensorop_gemm.so"
@@ -183,6 +190,12 @@ CARRIED = json.dumps(
     }
 )
 
+CALLS = (
+    "# mine\n64x64x64 2.5\n1x300x200\n",
+    "sgemm layout=col transa=N transb=T m=64 n=32 k=16 calls=5 seconds=3.1\n"
+    "ddot n=8 incx=1 incy=1 calls=1 seconds=0.1\n",
+)
+
 TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
     "reply": (_reply, tuple(f"Here it is.\n<think>so</think>\n```\n{text}\n```\n" for text in TEMPLATES)),
     "completion": (_body_of_a_completion, (COMPLETION,)),
@@ -201,6 +214,7 @@ TARGETS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
     "journal": (_journal, (BOOK,)),
     "manifest": (_manifest, (CARRIED,)),
     "card": (_card, ((RUN / "manifest.json").read_text(),)),
+    "calls": (_calls, CALLS),
 }
 
 

@@ -111,6 +111,14 @@ def test_several_trees_and_the_rule_of_the_smallest(product, card):
         explained(product, 8, 8, 8, vlen=64)
 
 
+def test_each_call_of_a_file_is_explained_the_heaviest_first(product, tmp_path):
+    call = "sgemm layout=row transa=N transb={} m={} n=64 k=64 calls=1 seconds={}\n"
+    (tmp_path / "calls.txt").write_text(call.format("N", 32, 1) + call.format("T", 64, 2))
+    found = json.loads(invoke("explain", product, f"@{tmp_path / 'calls.txt'}", "--format", "json").stdout)
+    assert [one["problem"] for one in found] == ["64x64x64 f32 layout=row tb=1", "32x64x64 f32 layout=row"]
+    assert found[1]["variant"] == explained(product, 32, 64, 64).variant
+
+
 def test_an_only_variant(product, card):
     of_dtype = card["dtypes"]["f32"]
     library(

@@ -433,6 +433,14 @@ def test_a_search_in_which_one_trial_passed_is_not_drawn():
     assert plots.convergence([search(("t", 2.0))], {"t": "one"}) == ""
 
 
+def test_what_is_saved_of_recorded_times_is_shown(told):
+    assert "recorded time saved" not in told[1]
+    rows = [replace(row, time_share=0.9 / len(told[0].bench.rows)) for row in told[0].bench.rows]
+    text = page.page(replace(told[0], bench=replace(told[0].bench, rows=tuple(rows))))
+    saved = 1 - sum(1 / row.ratios["openblas"].value for row in rows) / len(rows)
+    assert f"{100 * saved:.1f} %</b><span>of the recorded time saved, compared with openblas; 90.0 %" in text
+
+
 def test_calls_that_nobody_counted_are_no_calls(told):
     """A product's manifest has verdicts without how many calls they are of."""
     assert "calls of the finished library verified" not in page.page(
