@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import signal
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 from tensorop import settings
 from tensorop.blas import recorder, records
 from tensorop.cli import screen
-from tensorop.cli.command import Plugins, command
+from tensorop.cli.command import Format, Plugins, command
 from tensorop.errors import TensoropError, UsageError, of_system
+from tensorop.measure.statistics import significant
 from tensorop.model.job import Job
 from tensorop.model.option import Option
 from tensorop.process import children, scratch
@@ -45,12 +50,15 @@ def record(
     ] = None,
     platform: Annotated[str, Option("Build the recorder for programs of this platform.", "NAME", "rvv")] = Job.platform,
     plugins: Plugins = (),
+    format_: Format = "table",
 ) -> None:
     """Run a program and record its calls of BLAS: each kind with its flags, sizes, count and time.
 
     Give the record to `tensorop gemm --shapes @FILE`, which tunes for these calls. The program may use any shared BLAS
     by the names of CBLAS, of Fortran, or of the wheels of NumPy and SciPy; it runs as usual. Its forked and started
     processes are recorded too. Press Ctrl-C to end the program and keep the record.
+
+    With --format json, the program's output goes to stderr.
 
     Exit status: that of the program; 1 without a recorded call, 2 wrong usage.
     """
@@ -63,39 +71,50 @@ def record(
         with of_system(UsageError, f"cannot write {library}"):
             library.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(built, library)
-        screen.echo(f"recorder: {library}")
+        screen.answer(format_, {"library": str(library)}, lambda: screen.echo(f"recorder: {library}"))
         return
     if shutil.which(program[0]) is None:
         raise UsageError(f"there is no program {program[0]!r}", hint="e.g. tensorop record -- python a.py")
+    with of_system(UsageError, f"cannot write {out}"):  # before the program runs, which may take long
+        new = not out.exists()
+        out.open("a").close()
+        if new:
+            out.unlink()
     with scratch.folder("record") as folder:
-        status, seconds = _run(program, built, folder)
+        status, seconds = _run(program, built, folder, sys.stderr if format_ == "json" else None)
         with of_system(UsageError, f"cannot write {out}"):
             found = records.join(sorted(folder.iterdir()), out)
     if not found.kinds:
         screen.echo(_NOTHING, err=True)
         raise SystemExit(status or 1)
-    share = found.seconds / max(seconds, found.seconds)
-    lines = (
-        f"record: {out}",
-        f"{found.kinds} kinds of calls, {found.calls} calls: {found.seconds:.3g} s of {seconds:.3g} s ({share:.0%})",
-        *found.remarks,
-        *_next(out, plugins),
-    )
-    for line in lines:
-        screen.echo(line, err=True)
+    commands = [*_next(out, plugins)]
+    if format_ == "json":
+        screen.echo_json({"record": str(out), **asdict(found), "program_s": seconds, "next": commands})
+    else:
+        share, of_calls, of_all = (
+            found.seconds / max(seconds, found.seconds),
+            *map(significant, (found.seconds, seconds)),
+        )
+        screen.echo(f"record: {out}", err=True)
+        screen.echo(
+            f"{found.kinds} kinds of calls, {found.calls} calls: {of_calls} s of {of_all} s ({share:.0%})", err=True
+        )
+        for line in (*found.remarks, *(f"next: {text}" for text in commands)):
+            screen.echo(line, err=True)
     raise SystemExit(status)
 
 
-def _run(program: tuple[str, ...], library: Path, folder: Path) -> tuple[int, float]:
-    """The program's status and its seconds. Its processes write their records to the folder."""
+def _run(program: tuple[str, ...], library: Path, folder: Path, stdout: TextIO | None) -> tuple[int, float]:
+    """The program's status and its seconds. Its processes write their records to the folder. stdout: None: as ours"""
     began = time.monotonic()
-    child = children.start(program, env=settings.recording_environment(library, folder / "%p"))
+    child = children.start(program, env=settings.recording_environment(library, folder / "%p"), stdout=stdout)
     try:
         child.wait()
-    except KeyboardInterrupt:
-        screen.echo("interrupted", err=True)
-    finally:
         status = children.release(child)
+    except (KeyboardInterrupt, children.Cancelled):
+        status = -signal.SIGINT
+        with contextlib.suppress(children.Cancelled):
+            children.release(child)
     return status if status >= 0 else 128 - status, time.monotonic() - began
 
 
@@ -106,4 +125,4 @@ def _next(out: Path, plugins: tuple[Path, ...]) -> Iterator[str]:
             _, remark = calls.read(operators.load(name, plugins), out)
         except TensoropError:  # it has none
             continue
-        yield f"next: tensorop {name} --shapes @{out} tunes for them" + (f" ({remark})" if remark else "")
+        yield f"tensorop {name} --shapes @{out} tunes for them" + (f" ({remark})" if remark else "")

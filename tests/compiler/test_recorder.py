@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from tensorop.blas import recorder, records
 from tensorop.blas.routines import COMPLEX, Argument, BlasInterface, BlasRoutine, Role, functions
 from tensorop.provision import zig
 from tensorop.specs import platforms
-from tests.support.commands import tensorop
+from tests.support.commands import finish, start, tensorop, wait_for
 from tests.support.operators import gemm
 from tests.support.shared_objects import glibc
 
@@ -173,6 +174,10 @@ def test_started_processes_are_recorded_and_a_status_is_kept(program: Path, tmp_
     ended = tensorop("record", "--", "sh", "-c", f"{program}; {program}; exit 3", cwd=tmp_path)
     assert ended.status == 3, ended.stderr
     assert kinds(tmp_path / "calls.txt")["ddot n=1 incx=1 incy=-1"] == 2
+    words = ("record", "--format", "json", "--", "sh", "-c", f"echo hello; {program}")
+    shown = tensorop(*words, cwd=tmp_path)
+    assert (shown.status, shown.stderr) == (7, "hello\n")
+    assert (shown.json()["kinds"], shown.json()["calls"], shown.json()["record"]) == (6, 6 * 2000 + 2, "calls.txt")
     nothing = tensorop("record", "--out", "no.txt", "--", "true", cwd=tmp_path)
     assert nothing.status == 1
     assert "no call was recorded" in nothing.stderr
@@ -193,6 +198,7 @@ def test_the_library_is_written_for_programs_elsewhere(library: Path, tmp_path: 
         (("--library", "a.so", "--", "true"), "record needs either -- PROGRAM or --library FILE"),
         (("--platform", "rvv", "--", "true"), "--platform rvv has no effect on a program of this machine"),
         (("--", "no-such-program"), "there is no program 'no-such-program'"),
+        (("--out", "no/calls.txt", "--", "true"), "cannot write no/calls.txt: No such file or directory"),
     ],
 )
 def test_refused(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -269,6 +275,21 @@ def _function(interface: BlasInterface, routine: BlasRoutine, dtype: str) -> tup
         f"{head}\n{{\n    called++;\n{checks}{value}}}\n",
         f"    {result}{symbol}({', '.join(given)});\n",
     )
+
+
+@pytest.mark.extended
+def test_ctrl_c_ends_the_program_and_keeps_the_record(tmp_path: Path) -> None:
+    text = (
+        "import time, numpy as np\na, until = np.ones((9, 9)), time.time() + 2\n"
+        "while time.time() < until:\n    a @ a\nopen('ready', 'w')\ntime.sleep(600)\n"
+    )
+    child = start("record", "--", sys.executable, "-c", text, cwd=tmp_path)
+    wait_for((tmp_path / "ready").exists, child)
+    os.kill(child.pid, signal.SIGINT)
+    ended = finish(child)
+    assert ended.status == 130, ended.stderr
+    assert "next: tensorop gemm" in ended.stderr
+    assert kinds(tmp_path / "calls.txt")["dgemm layout=row transa=N transb=N m=9 n=9 k=9"] > 1
 
 
 @pytest.mark.extended
