@@ -245,46 +245,48 @@ static void write_record(void) {
         munmap(buffer, SIZE);
 }
 
-/* An object that has a name: of the objects after this one, the calling object with its libraries,
- * and all others. */
-typedef struct {
-    const char *name;
-    const char *file; /* empty: any */
-    void *real;
-} Search;
-
-static int look_in(struct dl_phdr_info *info, size_t size, void *data) {
-    Search *search = data;
-    (void)size;
-    const char *file = info->dlpi_name;
-    if (file == NULL || *file == '\0' || (*search->file && strcmp(file, search->file) != 0))
-        return 0;
-    void *object = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
-    if (object == NULL)
-        return 0;
-    void *found = dlsym(object, search->name);
-    dlclose(object);
+/* The function of a name in a loaded object and the libraries that it needs; NULL: none has it, or
+ * it is ours. The object stays loaded, since its function is called from now on. */
+static void *found_in(const char *file, const char *name) {
+    void *object = file && *file ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *found = object ? dlsym(object, name) : NULL;
     Dl_info ours, theirs;
-    if (found && dladdr(found, &theirs) && dladdr((void *)look_in, &ours) &&
+    if (found && dladdr(found, &theirs) && dladdr((void *)found_in, &ours) &&
         theirs.dli_fbase != ours.dli_fbase)
-        search->real = found;
-    return search->real != NULL;
+        return found;
+    if (object)
+        dlclose(object);
+    return NULL;
+}
+
+typedef struct {
+    int before; /* loaded objects before this one */
+    char file[PATH_MAX];
+} Loaded;
+
+static int one_of_all(struct dl_phdr_info *info, size_t size, void *data) {
+    Loaded *loaded = data;
+    (void)size;
+    if (loaded->before-- > 0)
+        return 0;
+    snprintf(loaded->file, sizeof loaded->file, "%s", info->dlpi_name ? info->dlpi_name : "");
+    return 1;
 }
 
 /* The function that the program would have called: of the global scope, else of the caller's
- * libraries, since an extension module of Python has them in a scope of its own. */
+ * libraries, since an extension module of Python has them in a scope of its own, else of any. */
 static void resolve(Target *target, void *caller) {
     void *found = dlsym(RTLD_NEXT, target->name);
     Dl_info from;
-    Search search = {target->name, "", NULL};
-    if (found == NULL && dladdr(caller, &from) && from.dli_fname) {
-        search.file = from.dli_fname;
-        dl_iterate_phdr(look_in, &search);
+    if (found == NULL && dladdr(caller, &from))
+        found = found_in(from.dli_fname, target->name);
+    Loaded loaded;
+    for (int place = 0; found == NULL; place++) {
+        loaded.before = place;
+        if (dl_iterate_phdr(one_of_all, &loaded) == 0)
+            break;
+        found = found_in(loaded.file, target->name); /* outside of the loader's lock */
     }
-    search.file = "";
-    if (found == NULL && search.real == NULL)
-        dl_iterate_phdr(look_in, &search);
-    found = found ? found : search.real;
     if (found == NULL) {
         fprintf(stderr, "tensorop record: the program calls %s, and no library has it\n",
                 target->name);

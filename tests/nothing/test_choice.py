@@ -84,6 +84,13 @@ def test_shapes_nobody_measured_are_chosen_for_well(measured: list[CostRow], gro
     assert lost(grown.root, unseen) < lost(tree.grow(rows), unseen) / 2
 
 
+def test_a_call_with_much_of_a_programs_time_gets_its_best_variant(measured: list[CostRow], grown: Tree) -> None:
+    asked = max(measured, key=lambda one: lost(grown.root, [one]))
+    assert lost(grown.root, [asked]) > 0.02
+    listed = replace(SUBJECT, weights={asked.problem.label: 2.0})
+    assert lost(choice.tree(listed, measured).root, [asked]) == 0
+
+
 def test_the_regret_is_of_shapes_left_out() -> None:
     """It is what shapes nobody measured cost, not what the measured ones do."""
     measured = world(drawn(OPERATOR, "f32", Draw(25, seed=1, longest=1024)), off=0.5)
