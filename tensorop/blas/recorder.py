@@ -95,12 +95,12 @@ def source() -> Source:
 def library(platform: Platform) -> Artifact:
     """The recorder for a platform's programs, built once. Raises JobError, MissingTool."""
     target = platform.compiler.shared_target
-    flags = ("-target", target, *LEAN, "-std=gnu11", "-O2", "-g0", "-fPIC", "-fvisibility=hidden")
+    flags = ("-target", target, *LEAN, "-std=gnu11", "-Os", "-g0", "-fPIC", "-fvisibility=hidden")
     made = tool.required(compile_source(source(), flags, timeout_s=300), "the recorder")
 
     def fill(folder: Path) -> BuildLog | Outcome:
         argv = tool.cc(
-            "-target", target, "-O2", "-g0", "-shared", f"-Wl,-soname,{LIBRARY}", "-Wl,--strip-debug", "-Wl,-z,defs",
+            "-target", target, "-Os", "-g0", "-shared", f"-Wl,-soname,{LIBRARY}", "-Wl,--strip-debug", "-Wl,-z,defs",
             str(made.path), "-ldl", "-lpthread", "-o", LIBRARY,
         )  # fmt: skip
         return tool.run(argv, folder, timeout_s=120, doing=f"linking {LIBRARY}")

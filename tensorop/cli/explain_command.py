@@ -58,6 +58,9 @@ def explain(
         for of in found.only(dtypes).dtypes
         for problem in problems.asked(operator, of, listed.shapes, listed, number)
     ]
+    if not wanted:
+        called = ", ".join(listed.dtypes)
+        raise UsageError(f"{shape} has calls of {called}; got {', '.join(dtypes)}", hint="add --dtype NAME")
     answers = [explaining.explain(found, problem, vlen, threads) for problem in wanted]
     records = [asdict(answer) for answer in answers]
     screen.answer(format_, records if listed.calls else records[0], lambda: [*map(tables.show_explanation, answers)])

@@ -117,6 +117,10 @@ def test_each_call_of_a_file_is_explained_the_heaviest_first(product, tmp_path):
     found = json.loads(invoke("explain", product, f"@{tmp_path / 'calls.txt'}", "--format", "json").stdout)
     assert [one["problem"] for one in found] == ["64x64x64 f32 layout=row tb=1", "32x64x64 f32 layout=row"]
     assert found[1]["variant"] == explained(product, 32, 64, 64).variant
+    (tmp_path / "calls.txt").write_text(call.format("N", 32, 1).replace("sgemm", "dgemm"))
+    error = invoke("explain", product, f"@{tmp_path / 'calls.txt'}").exception
+    assert isinstance(error, UsageError)
+    assert "calls.txt has calls of f64; got f32" in error.message
 
 
 def test_an_only_variant(product, card):
