@@ -49,6 +49,7 @@ typedef struct {
     Slot more;                /* calls of further kinds */
     _Atomic uint64_t written; /* when the record was last written */
     _Atomic uint32_t failed;  /* 1: a failure to write it was reported */
+    _Atomic uint32_t changed; /* 1: since it was last written */
 } Table;
 
 /* A routine in the record: its name, and the names of its flags and numbers, with spaces between.
@@ -229,6 +230,7 @@ static int write_lines(int file, char *buffer, size_t size) {
 /* Replaces the record by the table's present state, so that a reader never sees a part. */
 static void write_record(void) {
     enum { SIZE = 1 << 16 };
+    atomic_store(&table->changed, 0); /* before the table is read */
     char temporary[PATH_MAX];
     snprintf(temporary, sizeof temporary, "%.*s.%ld", PATH_MAX - 32, path, syscall(SYS_gettid));
     char *buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -317,6 +319,7 @@ static void add(uint64_t began, Kind kind) {
     Slot *slot = slot_of(&kind);
     atomic_fetch_add(&slot->nanoseconds, ended > began ? ended - began : 1);
     atomic_fetch_add(&slot->calls, 1);
+    atomic_store(&table->changed, 1);
     if (ended > written + SECOND &&
         atomic_compare_exchange_strong(&table->written, &written, ended))
         write_record();
@@ -328,11 +331,15 @@ static void add(uint64_t began, Kind kind) {
 __attribute__((constructor)) static void start(void) { pthread_once(&once, prepare); }
 
 __attribute__((destructor)) static void finish(void) {
-    for (int i = 0; table && i < MOST; i++)
-        if (table->slots[i].calls) {
-            write_record();
-            return;
-        }
+    if (table && table->changed)
+        write_record();
+}
+
+/* Forked processes often end so, as those of Python's multiprocessing. */
+EXPORT void _exit(int status) {
+    finish();
+    for (;;)
+        syscall(SYS_exit_group, status);
 }
 
 #include "wrappers.h"

@@ -30,6 +30,7 @@ void cblas_dgemm(void) { dgemm_(); }
 """
 PROGRAM = r"""
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -64,6 +65,8 @@ int main(int count, char **words)
         _exit(0);
     }
     wait(NULL);
+    if (kinds < 0)
+        raise(SIGKILL);
     if (chdir("/"))
         return 1;
     for (int i = 0; i < 4; i++)
@@ -127,6 +130,13 @@ def test_threads_and_a_forked_process_count_together(library: Path, program: Pat
         "ddot n=1 incx=1 incy=-1": 1,
     }
     assert [path.name for path in tmp_path.iterdir()] == ["calls.txt"]
+
+
+def test_a_forked_process_writes_its_calls_where_the_parent_is_killed(
+    library: Path, program: Path, tmp_path: Path
+) -> None:
+    assert run(library, tmp_path / "calls.txt", program, -1).returncode == -signal.SIGKILL
+    assert set(kinds(tmp_path / "calls.txt").values()) == {500}
 
 
 def test_the_kinds_of_calls_are_bounded(library: Path, program: Path, tmp_path: Path) -> None:
@@ -290,6 +300,30 @@ def test_ctrl_c_ends_the_program_and_keeps_the_record(tmp_path: Path) -> None:
     assert ended.status == 130, ended.stderr
     assert "next: tensorop gemm" in ended.stderr
     assert kinds(tmp_path / "calls.txt")["dgemm layout=row transa=N transb=N m=9 n=9 k=9"] > 1
+
+
+POOLS = """
+import multiprocessing
+import numpy as np
+def work(n):
+    a, b = np.ones((n, n)), np.ones((n, 2 * n))
+    return [a @ b for _ in range(10)][0][0, 0]
+if __name__ == "__main__":
+    for kind in ("fork", "spawn", "forkserver"):
+        with multiprocessing.get_context(kind).Pool(2) as pool:
+            assert pool.map(work, [5, 6, 7, 8]) == [5, 6, 7, 8]
+            pool.close()
+            pool.join()
+"""
+
+
+@pytest.mark.extended
+def test_processes_of_pools_are_recorded_however_they_are_started(tmp_path: Path) -> None:
+    (tmp_path / "pools.py").write_text(POOLS)
+    ended = tensorop("record", "--", sys.executable, "pools.py", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    found = {kind: count for kind, count in kinds(tmp_path / "calls.txt").items() if kind.startswith("dgemm")}
+    assert found == {f"dgemm layout=row transa=N transb=N m={n} n={2 * n} k={n}": 30 for n in (5, 6, 7, 8)}
 
 
 @pytest.mark.extended
