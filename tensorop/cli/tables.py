@@ -210,9 +210,9 @@ def bench_notes(bench: Bench) -> list[str]:
         count = sum(m.baseline == name for m in bench.everything())
         lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
     for name, part in bench.saved().items():
-        measured = f"the lines measured here have {bench.time_measured:.1%} of the time in --shapes"
-        gained = f"saves {part:.1%}" if part >= 0 else f"takes {-part:.1%} more"
-        lines.append(f"{measured}; of that, this library {gained} compared with {name}")
+        gained = f"{part:.1%} saved" if part >= 0 else f"{-part:.1%} lost"
+        measured = f"{bench.time_measured(name):.1%} of it measured"
+        lines.append(f"time in --shapes: {gained} compared with {name} ({measured})")
     for name, info in bench.baselines.items():
         lines.append(f"{name} {info.version}: {info.config}")
         lines += [f"* {name}, {remark}" for remark in info.remarks]

@@ -207,19 +207,19 @@ class Bench:
 
     def saved(self) -> dict[str, float]:
         """Baseline -> part of its time on the listed calls that our library saves, weighted by their recorded times."""
-        found: dict[str, float] = {}
-        for name in self.columns:
-            times = [
-                (row.time_share, row.ratios[name].value) for row in self.rows if row.time_share and name in row.ratios
-            ]
-            if times:
-                found[name] = 1 - sum(time / ratio for time, ratio in times) / sum(time for time, _ in times)
-        return found
+        return {
+            name: 1 - sum(time / ratio for time, ratio in times) / sum(time for time, _ in times)
+            for name in self.columns
+            if (times := self._times(name))
+        }
 
-    @property
-    def time_measured(self) -> float:
-        """Part of the listed time that the rows have."""
-        return sum(row.time_share or 0.0 for row in self.rows)
+    def time_measured(self, name: str) -> float:
+        """Part of the listed time that the rows with a ratio to a baseline have."""
+        return sum(time for time, _ in self._times(name))
+
+    def _times(self, name: str) -> list[tuple[float, float]]:
+        found = [row for row in self.rows if row.time_share and name in row.ratios]
+        return [(row.time_share or 0.0, row.ratios[name].value) for row in found]
 
     def limited(self, name: str, vlen: int) -> bool:
         """Whether a remark limits the comparison with a baseline at a VLEN (bits; 0: the only one)."""
