@@ -1,7 +1,9 @@
 """Finds a library's BLAS names, and writes the harness's adapter that calls every function by a record of numbers.
 
-The record has one number for each argument: flag[FIRST + i] has integers, letters, and the numbers of operands'
-buffers; scalar[2 * i] and scalar[2 * i + 1] have the parts of a scalar. So operands may share a buffer.
+A record has one number for each argument: flag[FIRST + i] has integers, letters, and the numbers of operands' buffers;
+scalar[2 * i] and scalar[2 * i + 1] have the parts of a scalar. So operands may share a buffer. A call of the harness
+has several records of one form: it begins with their number, and how many flags, scalars and buffers one has. Several
+are called at once, on threads with small stacks.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from tensorop.errors import UsageError
 from tensorop.model.architecture import ARCHITECTURES
 from tensorop.toolchain import shared_library
 
+HEAD = 4  # flags before the records
 FUNCTION, LAYOUT, RESULT, FIRST = range(4)  # flags: the function, 0 or CBLAS's layout, a buffer for a result
 _NAMES = "|".join(sorted((re.escape(name) for name in functions()), key=len, reverse=True))
 _SYMBOL = re.compile(rf"((?:[A-Za-z]\w*?_)??)(cblas_)?({_NAMES})(?:_sub)?(_?(?:64)?_?)")
@@ -85,6 +88,7 @@ INDEX = {name: number for number, name in enumerate(functions())}  # of a functi
 _HEAD = """\
 #include "bind.h"
 
+#include <pthread.h>
 #include <stdio_ext.h>
 
 typedef {integer} integer;
@@ -128,15 +132,48 @@ static int64_t printed_number(void) {{
     return number;
 }}
 
-static void call(const struct tensorop_bound *self, const struct tensorop_call *c) {{
-    const struct way *way = &ways[c->flag[{FUNCTION}]];
+static pthread_barrier_t begin;
+
+static void *one(void *given) {{
+    const struct tensorop_call *c = given;
+    const int64_t number = c->flag[{FUNCTION}];
     const int cblas = c->flag[{LAYOUT}] != 0;
+    ways[number].call[cblas](c, found[number][cblas]);
+    return NULL;
+}}
+
+static void *with_others(void *given) {{
+    pthread_barrier_wait(&begin);
+    return one(given);
+}}
+
+static void call(const struct tensorop_bound *self, const struct tensorop_call *c) {{
+    enum {{ MOST = 16, STACK = 256 << 10 }};
+    struct tensorop_call each[MOST];
+    pthread_t thread[MOST];
+    pthread_attr_t small;
     (void)self;
-    reported = 0;
-    way->call[cblas](c, found[c->flag[{FUNCTION}]][cblas]);
-    const int64_t number = printed_number();
-    reported = reported ? reported : number;
-    memcpy(c->buffer[c->flag[{RESULT}] + 1], &reported, sizeof reported);
+    const int64_t *head = c->flag, count = head[0] < MOST ? head[0] : MOST;
+    for (int64_t i = 0; i < count; i++)
+        each[i] = (struct tensorop_call){{c->dim, c->ld, c->scalar + i * head[2],
+                                         head + {HEAD} + i * head[1], c->buffer + i * head[3]}};
+    if (count == 1) {{
+        reported = 0;
+        one(&each[0]);
+        const int64_t number = printed_number();
+        reported = reported ? reported : number;
+        memcpy(c->buffer[each[0].flag[{RESULT}] + 1], &reported, sizeof reported);
+        return;
+    }}
+    pthread_barrier_init(&begin, NULL, (unsigned)count);
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK);
+    for (int64_t i = 0; i < count; i++)
+        if (pthread_create(&thread[i], &small, with_others, &each[i]))
+            abort();
+    for (int64_t i = 0; i < count; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&begin);
 }}
 
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,
@@ -203,7 +240,7 @@ def adapter(library: BlasLibrary) -> str:
     for one in library.interfaces():
         report, name = (_CBLAS_REPORT, "cblas_xerbla") if one.cblas else (_FORTRAN_REPORT, "xerbla")
         text.append(report.format(name=f"{one.prefix}{name}{one.suffix}"))
-    text.append(_BIND.format(rows="".join(rows), FUNCTION=FUNCTION, LAYOUT=LAYOUT, RESULT=RESULT))
+    text.append(_BIND.format(rows="".join(rows), HEAD=HEAD, FUNCTION=FUNCTION, LAYOUT=LAYOUT, RESULT=RESULT))
     return "".join(text)
 
 

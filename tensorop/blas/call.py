@@ -8,7 +8,8 @@ same call. Places are expressions that are both C and, after
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -88,6 +89,7 @@ class BlasCase:
     steps: Mapping[str, int] = field(default_factory=dict)  # by operand: increments
     shared: bool = False  # the second input is the first one
     wrong: str = ""  # an argument with a value that is refused
+    special: str = ""  # an operand whose first element is NaN
     placement: Placement = Placement.END
 
     @property
@@ -186,12 +188,14 @@ class BlasCase:
             diagonal = np.eye(where.rows, dtype=bool)[where.mask]
             drawn = np.where(diagonal, drawn + np.where(drawn.real > 0, 1, -1), drawn / scale)
         out[own] = drawn
+        if name == self.special:
+            out[where.place[where.mask][0]] = np.nan
         if name == "param":
             out[0] = self.salt % 4 - 2
         return out
 
-    def call(self) -> Call:
-        """The harness's record. The last two buffers are the result and the number that was reported as wrong."""
+    def record(self) -> tuple[list[int], list[float], list[Buffer]]:
+        """Flags, scalars and buffers. The last two buffers are the result and the number of a wrong argument."""
         names = [*self.routine.operands]
         flags = [binding.INDEX[self.function], binding.layout_number(self.layout), len(names)]
         scalars: list[float] = []
@@ -205,7 +209,7 @@ class BlasCase:
             Buffer("result", Access.INOUT, np.full(2, np.nan)),
             Buffer("report", Access.INOUT, np.zeros(1, int)),
         ]
-        return Call((), (), tuple(scalars), tuple(flags), tuple(buffers), self.placement)
+        return flags, scalars, buffers
 
     def _number(self, one: Argument, names: list[str]) -> int:
         if one.role is Role.OPERAND:
@@ -235,3 +239,14 @@ class BlasCase:
                 return self.least(one.of) - 1 if wrong else self.leading(one.of)
             case _:
                 return 0 if wrong else self.steps.get(one.of, 1)
+
+
+def call(cases: Sequence[BlasCase]) -> Call:
+    """The harness's call of one function, or of several calls of it at once. Buffers are named OPERAND@NUMBER."""
+    records = [one.record() for one in cases]
+    flags, scalars, buffers = [len(records), *(len(part) for part in records[0])], [], []
+    for number, (of_flags, of_scalars, of_buffers) in enumerate(records):
+        flags += of_flags
+        scalars += of_scalars
+        buffers += [dataclasses.replace(one, name=f"{one.name}@{number}") for one in of_buffers]
+    return Call((), (), tuple(scalars), tuple(flags), tuple(buffers), cases[0].placement)

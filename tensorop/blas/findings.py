@@ -30,6 +30,7 @@ def traits(ruled: Ruled) -> dict[str, str]:
     found |= {name: _PLAIN.get(value, "other") for name, value in case.scalars.items()}  # type: ignore[call-overload]
     found["two inputs"] = "in the same memory" if case.shared else "apart"
     found["call"] = "the second of two equal ones" if ruled.again else "the first"
+    found["callers"] = "one" if ruled.together == 1 else "several at once, with small stacks"
     found["threads"], found["VLEN"] = str(ruled.threads), str(ruled.vlen)
     return found
 
@@ -93,7 +94,7 @@ class FunctionRecord:
             return
         self.failing[one.fault].add(one)
         known = self.smallest.get(one.fault)
-        if known is None or _rank(one.case) < _rank(known.case):
+        if known is None or (one.together, _rank(one.case)) < (known.together, _rank(known.case)):
             self.smallest[one.fault] = one
 
     def shared(self, fault: BlasFault) -> tuple[str, ...]:
@@ -220,6 +221,7 @@ def described(ruled: Ruled) -> str:
         *([f"threads={ruled.threads}"] if ruled.threads > 1 else []),
         *([f"VLEN={ruled.vlen}"] if ruled.vlen else []),
         *(["second call"] if ruled.again else []),
+        *([f"beside {ruled.together - 1} others at once"] if ruled.together > 1 else []),
     ]
     return " ".join(words)
 

@@ -1,7 +1,7 @@
 """The calls that judge one function. Each round's depend on the seed, the function and the round alone.
 
-Round 0 has all flags on small and on larger sizes, and every wrong argument. Round 1 has each size alone above 4,000.
-All others are drawn.
+Round 0 has all flags on small and on larger sizes, sizes of zero, and every wrong argument. Round 1 has each size alone
+above 4,000. All others are drawn.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
                 drawn = {name: int(rng.choice(among)) for name in sizes}
                 plain = _drawn(rng, routine, dtype, layout, drawn)
                 yield replace(plain, flags=dict(zip(flags, letters, strict=True)), shared=False)
-        # Not by rows: there netlib's CBLAS conjugates operands before it checks arguments, and has other numbers.
-        for layout in [one for one in layouts if routine.level > 1 and one != "row"]:
+        for name in sizes:
+            yield _drawn(rng, routine, dtype, layouts[0], _emptied(routine, _small(rng, sizes), name))
+        # Libraries' CBLAS check enumerations in their own ways, so Fortran names are taken where there are any.
+        for layout in layouts[:1] if routine.level > 1 else ():
             for one in routine.of_role(Role.FLAG, Role.SIZE, Role.LEADING, Role.INCREMENT):
                 yield _wrong(rng, routine, dtype, layout, one)
     elif number == 1:
@@ -77,10 +79,14 @@ def _any(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str
         if fits(tried := _drawn(rng, routine, dtype, layout, {**sizes, name: int(rng.choice(_TILES))})):
             sizes = dict(tried.sizes)
     if rng.random() < _ZEROS:
-        # Libraries differ on y where a matrix has rows but no columns, so that both are zero.
-        empty = [str(rng.choice(names))] if routine.level == 3 else [n for n in names if n in ("m", "n")]
-        sizes |= dict.fromkeys(empty, 0)
+        sizes = _emptied(routine, sizes, str(rng.choice(names)))
     return _drawn(rng, routine, dtype, layout, sizes)
+
+
+def _emptied(routine: BlasRoutine, sizes: dict[str, int], name: str) -> dict[str, int]:
+    """Sizes with a zero. Libraries differ on y where a matrix has rows but no columns, so that both are zero there."""
+    both = routine.level == 2 and name in ("m", "n")
+    return sizes | dict.fromkeys([n for n in ("m", "n") if n in sizes] if both else [name], 0)
 
 
 def _fitting(
@@ -116,7 +122,7 @@ def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: s
         for name, one in names.items()
         if one.kind == "vector"
     }
-    read = [name for name in steps if not names[name].written]
+    read = [name for name, one in names.items() if not one.written and one.kind != "array"]
     if routine.level == 1 and not alone and read and rng.random() < 0.1:
         steps[read[0]] = 0
     padding = {
@@ -137,7 +143,22 @@ def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: s
         steps,
         placement=Placement.END if rng.random() < 0.7 else Placement.START,
     )
-    return replace(made, shared=True) if rng.random() < 0.2 and _sharing(made) else made
+    if rng.random() < 0.2 and _sharing(made):
+        return replace(made, shared=True)
+    return replace(made, special=read[0]) if read and rng.random() < 0.1 and _passes_nan(made) else made
+
+
+def _passes_nan(case: BlasCase) -> bool:
+    """Whether NaN in an input reaches the result in every order of evaluation.
+
+    Zeros of triangular and band matrices may be multiplied or left out, and products with alpha 0 too.
+    """
+    whole = all(
+        one.structure in (Structure.GENERAL, Structure.SYMMETRIC) and one.storage is not Storage.BAND
+        for one in case.routine.operands.values()
+    )
+    factors = [case.scalars[name] for name in ("alpha", "c", "s") if name in case.scalars]
+    return whole and case.routine.result != "index" and 0 not in factors and all(case.sizes.values())
 
 
 def _sharing(case: BlasCase) -> bool:

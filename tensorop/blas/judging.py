@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tensorop.blas import binding, grid, oracle, ruling
 from tensorop.blas.binding import BlasLibrary
-from tensorop.blas.call import BlasCase
+from tensorop.blas.call import BlasCase, call
 from tensorop.blas.findings import BlasJudgement, FunctionRecord, judged
 from tensorop.blas.routines import BlasRoutine
 from tensorop.blas.ruling import BlasFault
@@ -29,6 +30,7 @@ THREAD_VARIABLES = tuple(
 _CALL_S = 15.0
 _MOST_DEATHS = 6  # of a function; each costs a new process
 _TWICE = 3  # each so many calls are made twice in one process
+_AT_ONCE = 4  # so many calls of each batch are made again at once
 _BATCH = 48  # calls of one process at most
 _SILENT = "the library reports wrong arguments neither by xerbla nor on stderr, so the numbers are not judged"
 _LEAST_ROUNDS = 2  # those that have all flags and large sizes
@@ -70,7 +72,8 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
         raise UsageError(f"{of.library.path} has none of the chosen routines", hint="see --routines and --dtype")
     adapter = binding.adapter(of.library)
     program = harness.dynamic_program(of.library.arch, adapter, exports=True).path
-    guests = [_guest(of, vlen, threads) for vlen in of.vlens for threads in dict.fromkeys((1, of.threads))]
+    set_ups = dict.fromkeys([*((vlen, 1) for vlen in of.vlens), (of.vlens[0], of.threads)])
+    guests = [_guest(of, vlen, threads) for vlen, threads in set_ups]
     for guest in guests:
         _load(of, partial(session.hello, of.runner, program, guest=guest))
     begin = time.monotonic()
@@ -139,19 +142,25 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
     """Makes the calls of a batch in one process, and a new one after each that dies; none after the end."""
     if time.monotonic() > end:
         return
-    made: list[tuple[int, BlasCase, bool]] = []
+    made: list[tuple[tuple[BlasCase, ...], bool]] = []
     for number, case in enumerate(map(replace, batch.cases)):  # copies, whose memory goes with this batch
-        made.append((number, case, False))
+        made.append(((case,), False))
         if number % _TWICE == 0 and not case.wrong:
-            made.append((number, case, True))
-    requests = [Check(case.call()) for _, case, _ in made]
-    parts = [number for number, _, _ in made]
+            made.append(((case,), True))
+    right = [case for case in batch.cases if not case.wrong]
+    several = sorted(right, key=lambda case: math.prod(case.sizes.values()))[-_AT_ONCE:]  # those that take longest
+    if len(several) == _AT_ONCE:
+        made.append((tuple(map(replace, several)), False))
+    requests = [Check(call(cases)) for cases, _ in made]
+    parts = list(itertools.accumulate(not again for _, again in made))
     replies = session.run(of.runner, program, requests, timeout_s=_CALL_S, guest=batch.guest, parts=parts)
     wanted: Mapping[str, oracle.Expected] = {}
-    for (_, case, again), reply in zip(made, replies, strict=True):
+    for (cases, again), reply in zip(made, replies, strict=True):
         if again and reply.outcome.message.startswith("not run after"):
             continue
-        if not again:
-            wanted = {} if case.wrong else oracle.expected(case)
-        one = ruling.ruled(case, reply, wanted, again)
-        batch.record.add(replace(one, threads=batch.guest.threads, vlen=batch.guest.vlen or 0))
+        for number, case in enumerate(cases):
+            if not again:
+                wanted = {} if case.wrong else oracle.expected(case)
+            one = ruling.ruled(case, number, reply, wanted, again)
+            threads, vlen = batch.guest.threads, batch.guest.vlen or 0
+            batch.record.add(replace(one, threads=threads, vlen=vlen, together=len(cases)))

@@ -48,7 +48,7 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
     head = _HEAD.format(
         function=case.function,
         library=library.path.name,
-        fault=ruled.fault,
+        fault=f"{ruled.fault}, of {ruled.together} calls at once" if ruled.together > 1 else ruled.fault,
         environment=variables,
         path=shlex.quote(str(library.path)),
         offset=" + pages - size" if at_end else "",
@@ -65,6 +65,12 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
     elif case.routine.result:
         lines.append(f"{kind} result[2];")
     body = [line for name in case.routine.operands for line in _fill(case, name)]
+    if ruled.fault is BlasFault.OUTSIDE and not ruled.again:  # inputs must not be written
+        inputs = [_name(name) for name, one in case.routine.operands.items() if not one.written]
+        page = "(void *)((uintptr_t){0} / 4096 * 4096)"
+        body += [
+            f"mprotect({page.format(one)}, {_parts(case, one.lower())} * sizeof({kind}), PROT_READ);" for one in inputs
+        ]
     made = f"call({', '.join(_arguments(interface, case))});"
     body.append(f"result = {made}" if returned != "void" else made)
     if ruled.again:
@@ -106,6 +112,9 @@ def _fill(case: BlasCase, name: str) -> list[str]:
             text = f"r == c ? {text}{moved} : {text} / {scale}"
         parts.append(f"{to}[{place}] = {text};")
     lines = [loops + (f"{{ {' '.join(parts)} }}" if two else parts[0])]
+    if name == case.special:
+        number = int(where.place[where.mask][0])
+        lines.append(f"{to}[{2 * number if two else number}] = NAN;")
     return [*lines, f"{to}[0] = {case.salt % 4 - 2};"] if name == "param" else lines
 
 
@@ -156,7 +165,7 @@ def _shown(case: BlasCase, ruled: Ruled) -> list[str]:
     return [
         f"double re = {got[0]}, im = {got[1]}, wanted[] = {{{', '.join(wanted)}}};",
         f'printf("{shown} is (%.17g, %.17g), expected (%.17g, %.17g)\\n", re, im, wanted[0], wanted[1]);',
-        f"return isnan(wanted[0]) ? !isnan(re) : !(hypot(re - wanted[0], im - wanted[1]) <= {place.bound!r});",
+        f"return isnan(wanted[0]) ? !isnan(re + im) : !(hypot(re - wanted[0], im - wanted[1]) <= {_c_number(place.bound)});",
     ]
 
 

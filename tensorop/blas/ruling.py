@@ -22,6 +22,7 @@ class BlasFault(StrEnum):
 
     WRONG = "wrong result"
     NAN = "NaN from what must not be read"
+    LOST = "NaN of an operand is lost"
     WRITES = "wrote memory that is not its own"
     OUTSIDE = "accessed memory outside of its operands"
     CRASH = "crash"
@@ -57,21 +58,27 @@ class Ruled:
     again: bool = False  # the second of two equal calls
     threads: int = 1
     vlen: int = 0  # bits; 0: the target's own
+    together: int = 1  # calls at once, on threads with small stacks
 
 
-def ruled(case: BlasCase, reply: Reply, wanted: Mapping[str, Expected], again: bool) -> Ruled:
-    """The verdict on one call. wanted: of `oracle.expected`; empty for a wrong argument"""
+def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expected], again: bool) -> Ruled:
+    """The verdict on one call.
+
+    number: of the call among those at once; wanted: of `oracle.expected`; empty for a wrong argument
+    """
     if not reply.outcome.ok:
         fault = _KINDS.get(reply.outcome.kind, BlasFault.CRASH)
         printed = reply.outcome.log.strip().splitlines()[-1:]  # of the library, on stderr
         return Ruled(case, 0.0, fault, ": ".join([reply.outcome.message, *printed]), again=again)
-    outputs = {name: array for name, array in reply.outputs.items() if name in case.routine.operands}
+    own = {name: reply.outputs.get(f"{name}@{number}") for name in (*case.routine.operands, "result", "report")}
+    found = {name: array for name, array in own.items() if array is not None}
+    outputs = {name: array for name, array in found.items() if name in case.routine.operands}
     for name, after in outputs.items():
-        before, own = case.memory[name], np.zeros(len(case.memory[name]), bool)
+        before, mine = case.memory[name], np.zeros(len(case.memory[name]), bool)
         where = case.places[name]
         if not case.wrong:
-            own[where.place[where.mask]] = True
-        changed = np.flatnonzero((_bits(before) != _bits(after)).reshape(len(before), -1).any(1) & ~own)
+            mine[where.place[where.mask]] = True
+        changed = np.flatnonzero((_bits(before) != _bits(after)).reshape(len(before), -1).any(1) & ~mine)
         if len(changed):
             fault = BlasFault.UNREFUSED if case.wrong else BlasFault.WRITES
             at = int(changed[0])
@@ -79,8 +86,8 @@ def ruled(case: BlasCase, reply: Reply, wanted: Mapping[str, Expected], again: b
             place = WorstElement(name, at, complex(after[at]), complex(before[at]), 0.0)
             return Ruled(case, 0.0, fault, text, place, again)
     if case.wrong:
-        return _refused(case, int(reply.outputs["report"][0]), again)
-    return _compared(case, outputs, reply.outputs["result"], wanted, again)
+        return _refused(case, int(found["report"][0]), again)
+    return _compared(case, outputs, found["result"], wanted, again)
 
 
 def _bits(array: Array) -> Array:
@@ -135,7 +142,8 @@ def _compared(
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(oracle.WIDE[case.dtype]) - of.value)
             ratio = np.where(error == 0, 0, error / np.where(of.bound > 0, of.bound, 1e-300)).astype(float)
-        ratio = np.where(mask, np.where(np.isnan(ratio), np.inf, ratio), 0)
+        ratio = np.where(np.isnan(of.value) & np.isnan(got), 0, np.where(np.isnan(ratio), np.inf, ratio))
+        ratio = np.where(mask, ratio, 0)
         if ratio.size and (found := float(ratio.max())) > worst:
             where_worst = np.unravel_index(int(ratio.argmax()), ratio.shape)
             one = WorstElement(
@@ -147,7 +155,8 @@ def _compared(
         return Ruled(case, worst, again=again)
     shown = f"{at.output}[{at.at}]" if at.output != "result" else "the result"
     text = f"{shown} is {_number(at.got)}, expected {_number(at.wanted)} within {at.bound:.2g}"
-    return Ruled(case, worst, BlasFault.NAN if np.isnan(at.got) else BlasFault.WRONG, text, at, again)
+    fault = BlasFault.LOST if np.isnan(at.wanted) else BlasFault.NAN if np.isnan(at.got) else BlasFault.WRONG
+    return Ruled(case, worst, fault, text, at, again)
 
 
 def _as_large(case: BlasCase, found: int) -> bool:

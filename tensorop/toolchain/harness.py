@@ -73,7 +73,7 @@ def dynamic_program(
     adapter: its C; headers: (name, text) that it may include; baselines: a C file and its own flags
     beside: a folder with more headers; exports: libraries find the adapter's functions instead of their own
     """
-    flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN", *(["-rdynamic"] if exports else []))
+    flags = (*glibc_flags(arch), "-DTENSOROP_DLOPEN", *(["-rdynamic", "-pthread"] if exports else []))
     include = ("-I", str(paths.native_dir()), "-I", ".", *(("-I", str(beside)) if beside else ()))
 
     def fill(folder: Path) -> BuildLog | Outcome:

@@ -26,6 +26,8 @@ enum {
     SCAL_GAPS,
     GEMM_UNCHECKED,
     GER_ROWS_ABOVE_4096,
+    DOT_NAN_IS_ZERO,
+    TRMM_SHARED_SCRATCH,
 };
 
 #ifdef WIDE
@@ -76,7 +78,7 @@ double NAME(ddot)(const integer *n, const double *x, const integer *incx, const 
     at_t i = start(*n, *incx), j = start(*n, *incy);
     integer last = FAULT == DOT_LAST_ELEMENT && *n % 8 == 7 ? *n - 1 : *n;
     for (integer k = 0; k < last; k++, i += *incx, j += *incy)
-        sum += x[i] * y[j];
+        sum += FAULT == DOT_NAN_IS_ZERO && x[i] != x[i] ? 0 : x[i] * y[j];
     return sum;
 }
 
@@ -247,7 +249,10 @@ void NAME(dtrmm)(const char *side, const char *uplo, const char *ta, const char 
     const int left = is(side, 'L'), upper = is(uplo, 'U'), plain = is(ta, 'N'),
               unit = is(diag, 'U');
     const integer order = left ? *m : *n, lines = left ? *n : *m;
-    double *sums = malloc(((size_t)order + 1) * sizeof *sums);
+    static double shared[8192];
+    double *sums = FAULT == TRMM_SHARED_SCRATCH && order <= 8192
+                       ? shared
+                       : malloc(((size_t)order + 1) * sizeof *sums);
     for (integer line = 0; line < lines; line++) {
         double *b0 = left ? b + line * (at_t)*ldb : b + line;
         const at_t step = left ? 1 : *ldb;
@@ -261,7 +266,8 @@ void NAME(dtrmm)(const char *side, const char *uplo, const char *ta, const char 
         for (integer i = 0; i < order; i++)
             b0[i * step] = *alpha * sums[i];
     }
-    free(sums);
+    if (sums != shared)
+        free(sums);
 }
 
 void NAME(dtrsm)(const char *side, const char *uplo, const char *ta, const char *diag,
