@@ -23,6 +23,7 @@ HEAD = 4  # flags before the records
 FUNCTION, LAYOUT, RESULT, FIRST = range(4)  # flags: the function, 0 or CBLAS's layout, a buffer for a result
 _NAMES = "|".join(sorted((re.escape(name) for name in functions()), key=len, reverse=True))
 _SYMBOL = re.compile(rf"((?:[A-Za-z]\w*?_)??)(cblas_)?({_NAMES})(?:_sub)?(_?(?:64)?_?)")
+_WIDE_FILE = re.compile("blas64|ilp64")  # files with 64-bit integers and plain names, as in Debian
 _HINT = "pass the shared library (.so) of a BLAS"
 
 
@@ -73,7 +74,7 @@ def find(path: Path) -> BlasLibrary:
             counts[match[1], match[2] is not None, match[4]] += 1
     best: dict[bool, BlasInterface] = {}
     for (prefix, cblas, suffix), _ in sorted(counts.items(), key=lambda item: (item[1], item[0][2])):
-        best[cblas] = BlasInterface(cblas, prefix, suffix, "64" in suffix)
+        best[cblas] = BlasInterface(cblas, prefix, suffix, "64" in suffix or _WIDE_FILE.search(path.name) is not None)
     if not best:
         raise UsageError(
             f"--blas {path} exports no name of a BLAS, such as dscal_ or cblas_dscal, of {len(exports)} names",

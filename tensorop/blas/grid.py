@@ -78,7 +78,7 @@ def _any(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str
     for name in names if kind > 0.35 else ():
         if fits(tried := _drawn(rng, routine, dtype, layout, {**sizes, name: int(rng.choice(_TILES))})):
             sizes = dict(tried.sizes)
-    if rng.random() < _ZEROS:
+    if names and rng.random() < _ZEROS:
         sizes = _emptied(routine, sizes, str(rng.choice(names)))
     return _drawn(rng, routine, dtype, layout, sizes)
 

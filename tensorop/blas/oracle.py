@@ -55,6 +55,20 @@ def _solve_magnitude(a: Array, b: Array) -> Array:
     return _solve(compared, a @ _solve(compared, b))
 
 
+def _givens(a: Array, b: Array, which: int) -> Array:
+    """r, z, c and s of rotg, as netlib's; the signs of the real ones may all be others."""
+    size, complex_ = np.sqrt(np.abs(a) ** 2 + np.abs(b) ** 2), np.iscomplexobj(a)
+    unit = a / np.abs(a) if complex_ else np.where(np.abs(a) > np.abs(b), np.sign(a), np.sign(b))
+    r = unit * size
+    c, s = (np.abs(a) / size, unit * b.conj() / size) if complex_ else (a / r, b / r)
+    z = b if complex_ else np.where(np.abs(a) > np.abs(b), s, 1 / c)
+    return (r, z, c, s)[which]
+
+
+def _givens_magnitude(a: Array, b: Array, which: int) -> Array:
+    return (a + b, b + 1 + (a + b) / a, 1 + 0 * a, 1 + 0 * a)[which]
+
+
 def _turned(param: Array, x: Array, y: Array, which: int) -> Array:
     flag, h11, h21, h12, h22 = param
     rows = {-1: (h11, h12, h21, h22), 0: (1, h12, h21, 1), 1: (h11, 1, -1, h22), -2: (1, 0, 0, 1)}[int(flag)]
@@ -81,6 +95,7 @@ _VALUES = {
     "abs1": lambda x: np.abs(x.real) + np.abs(x.imag),
     "solve": _solve,
     "turned": _turned,
+    "givens": _givens,
 }
 _MAGNITUDES = {
     **_SHARED,
@@ -91,6 +106,7 @@ _MAGNITUDES = {
     "abs1": lambda x: 2 * x,
     "solve": _solve_magnitude,
     "turned": _turned_magnitude,
+    "givens": _givens_magnitude,
 }
 
 

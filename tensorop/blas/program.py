@@ -165,7 +165,8 @@ def _shown(case: BlasCase, ruled: Ruled) -> list[str]:
     return [
         f"double re = {got[0]}, im = {got[1]}, wanted[] = {{{', '.join(wanted)}}};",
         f'printf("{shown} is (%.17g, %.17g), expected (%.17g, %.17g)\\n", re, im, wanted[0], wanted[1]);',
-        f"return isnan(wanted[0]) ? !isnan(re + im) : !(hypot(re - wanted[0], im - wanted[1]) <= {_c_number(place.bound)});",
+        f"const double error = hypot(re - wanted[0], im - wanted[1]), bound = {_c_number(place.bound)};",
+        "return isnan(wanted[0]) ? !isnan(re + im) : !(error <= bound);",
     ]
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from tensorop.blas import binding, judging, program, routines
 from tensorop.blas.findings import BlasJudgement
 from tensorop.cli.judge_command import judge as command
+from tensorop.model.architecture import host_arch
 from tensorop.runners.native import Native
 from tensorop.toolchain import tool
 from tests.support.commands import ROOT, refused
@@ -50,6 +51,12 @@ def library(tmp: Path, *words: str) -> Path:
     argv = tool.cc("-O1", "-shared", "-fPIC", *(f"-D{word}" for word in words), str(SOURCE), "-o", str(path))
     subprocess.run(argv, check=True, cwd=tmp)
     return path
+
+
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library without a fault."""
+    return library(tmp_path_factory.mktemp("right"))
 
 
 def judged(path: Path, names: str | None, seed: int = 0, budget_s: float = 1) -> BlasJudgement:
@@ -135,3 +142,26 @@ def test_other_files_are_refused_in_one_sentence(text: str | None, message: str,
     elif text is not None:
         path.write_text("no ELF")
     assert re.search(message, refused("judge", "--blas", path, "--budget", "1s", cwd=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--dtype", "f32"), "--dtype takes s, d, c and z with --blas; got f32"),
+        (("--routines", "dsyrx"), "dsyrx"),
+        (("--platform", "rvv"), "is for x86_64, and platform 'rvv' is riscv64"),
+        (("--variable", "X"), "--variable takes NAME=VALUE; got X"),
+        (("--budget", "0s"), "--budget must be above 0"),
+        (("--operator", "gemm"), "--operator has no effect on --blas"),
+    ],
+)
+def test_options_are_checked(words: tuple[str, ...], message: str, right: Path) -> None:
+    if "rvv" in words and host_arch() != "x86_64":
+        message = f"is for {host_arch()}"
+    assert message in str(CliRunner().invoke(command, ["--blas", str(right), *words]).exception)
+
+
+def test_a_file_name_says_that_integers_have_64_bits(right: Path, tmp_path: Path) -> None:
+    wide = tmp_path / "libblas64.so"
+    wide.write_bytes(right.read_bytes())
+    assert [one.wide for one in (*binding.find(right).interfaces(), *binding.find(wide).interfaces())] == [False, True]
