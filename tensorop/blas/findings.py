@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from tensorop.blas import program
@@ -68,6 +69,7 @@ class FunctionRecord:
     failing: dict[BlasFault, Spread] = field(default_factory=lambda: defaultdict(Spread))
     smallest: dict[BlasFault, Ruled] = field(default_factory=dict)
     reported: int = 0  # wrong arguments that were reported by a number
+    lock: Lock = field(default_factory=Lock, repr=False)  # batches of a function run side by side
 
     @property
     def function(self) -> str:
@@ -87,6 +89,10 @@ class FunctionRecord:
         return BlasFault.CRASH in self.failing and self.failing[BlasFault.CRASH].calls == self.all.calls
 
     def add(self, one: Ruled) -> None:
+        with self.lock:
+            self._add(one)
+
+    def _add(self, one: Ruled) -> None:
         self.all.add(one)
         self.reported += bool(one.case.wrong and one.fault in (None, BlasFault.REPORT))
         if one.fault is None:

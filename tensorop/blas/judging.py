@@ -20,7 +20,7 @@ from tensorop.blas.ruling import BlasFault
 from tensorop.errors import JobError, UsageError
 from tensorop.runners import session
 from tensorop.runners.base import Runner
-from tensorop.runners.protocol import Check, TargetLibrary
+from tensorop.runners.protocol import Check, Hello, TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.toolchain import harness
 
@@ -49,6 +49,7 @@ class Judging:
     seed: int = 0
     jobs: int = 2
     variables: tuple[tuple[str, str], ...] = ()  # further environment of the library
+    unsafe: bool = False  # also without a jail
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,15 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
     return BlasJudgement(of.library, functions, of.seed, time.monotonic() - begin, tuple(remarks))
 
 
-def _load(of: Judging, start: Callable[[], object]) -> None:
+def _load(of: Judging, start: Callable[[], Hello | None]) -> None:
     try:
-        if start() is not None:
-            return
-        why = "it did not end loading within 20 s"
+        greeting = start()
     except JobError as error:
-        why = error.message
-    raise _unusable(of, why)
+        raise _unusable(of, error.message) from None
+    if greeting is None:
+        raise _unusable(of, "it did not end loading within 20 s")
+    if not of.unsafe and (weak := session.weaknesses(of.runner, greeting)):
+        raise UsageError(f"the library is not run: {weak[0]}", hint="add --unsafe if you trust the library")
 
 
 def _unusable(of: Judging, why: str) -> UsageError:

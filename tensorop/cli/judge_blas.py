@@ -67,6 +67,7 @@ class On:
     runner: str | None
     plugins: tuple[Path, ...]
     jobs: int
+    unsafe: bool
 
 
 def judge(path: Path, wanted: Wanted, on: On, format_: str) -> None:
@@ -83,7 +84,9 @@ def judge(path: Path, wanted: Wanted, on: On, format_: str) -> None:
     library = binding.find(path.absolute())
     runner, vlens = _reached(library, on)
     judgement = judging.judge(
-        judging.Judging(library, functions, runner, vlens, wanted.threads, budget_s, wanted.seed, on.jobs, variables),
+        judging.Judging(
+            library, functions, runner, vlens, wanted.threads, budget_s, wanted.seed, on.jobs, variables, on.unsafe
+        ),
         lambda text: screen.echo(text, err=True),
     )
     screen.answer(format_, judgement.to_json(), lambda: _show(judgement), ok=judgement.ok)

@@ -116,7 +116,7 @@ def judge(
         given = {"file": "FILE", "operator": "--operator", "shapes": "--shapes", "template": "--template",
                  "configurations": "--configurations", "timeout": "--timeout", "trusted": "--trusted"}  # fmt: skip
         refuse_given("--blas", given)
-        on = judge_blas.On(platform, runner, plugins, jobs)
+        on = judge_blas.On(platform, runner, plugins, jobs, unsafe)
         judge_blas.judge(
             blas, judge_blas.Wanted(routines, dtype, threads, budget, tuning.seed(seed)[0], variable), on, format_
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,11 @@ def test_a_file_name_says_that_integers_have_64_bits(right: Path, tmp_path: Path
     wide = tmp_path / "libblas64.so"
     wide.write_bytes(right.read_bytes())
     assert [one.wide for one in (*binding.find(right).interfaces(), *binding.find(wide).interfaces())] == [False, True]
+
+
+def test_without_a_jail_a_library_is_refused_unless_that_is_wanted(right: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tests.support.without_seccomp", sys.executable, "-m", "tensorop", "judge"]
+    words += ["--blas", str(right), "--routines", "dscal", "--budget", "1s", "--threads", "1"]
+    ended = [subprocess.run([*words, *more], cwd=ROOT, capture_output=True, text=True) for more in ((), ("--unsafe",))]
+    assert [one.returncode for one in ended] == [2, 0]
+    assert "add --unsafe" in ended[0].stderr
