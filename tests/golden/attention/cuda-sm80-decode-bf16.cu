@@ -200,58 +200,64 @@ __device__ __forceinline__ void block(int rows, int t, int d, int dv, float scal
            size_t ldv, float *parts, size_t ldparts, float *marks, size_t ldmarks, int row0, int repeats, int first,
            int steps, int whole_from, int whole_to, int low, int high, unsigned thread, Element *tiles) {
     const int warp = thread / 32, lane = thread % 32, wm = warp * 16;
-    const bool full = d == 128 && dv == 128;
     Element *const ring = tiles + 2176;
+                if (thread % 16 * 8 >= d)
+                for (int stage = 0; stage < 3; ++stage)
+                    for (int i = 0; i < 16; ++i)
+                        word_copy(ring + stage * 8704 + 0 + (thread / 16 + i * 2) * 136 + thread % 16 * 8, k, 0);
+                if (thread % 16 * 8 >= dv)
+                for (int stage = 0; stage < 3; ++stage)
+                    for (int i = 0; i < 16; ++i)
+                        word_copy(ring + stage * 8704 + 4352 + (thread / 16 + i * 2) * 136 + thread % 16 * 8, v, 0);
     for (int step = 0; step < 2; ++step) { // the rows of Q belong to the first group
         if (step < steps)             {
                 Element *const to_k = ring + (step) % 3 * 8704;
                 Element *const to_v = to_k + 4352;
                 const int key0 = first + (step) * 32;
-                if (full && key0 + thread / 16 + 30 < t) { // all rows of this thread
-                                {
+                            {
                 const int r = thread / 16, c = thread % 16 * 8;
                 Element *const at = to_k + r * 136 + c;
-                const Element *source = k + (key0 + r) * ldk + c;
+                {
+                    if (c + 8 <= d && key0 + r + 30 < t) {
+                                                const Element *source = k + (key0 + r) * ldk + c;
 #pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    word_copy(at + i * 272, source, 8);
-                    source += 2 * ldk;
-                }
-            }
-            {
-                const int r = thread / 16, c = thread % 16 * 8;
-                Element *const at = to_v + r * 136 + c;
-                const Element *source = v + (key0 + r) * ldv + c;
+                        for (int i = 0; i < 16; ++i) {
+                            word_copy(at + i * 272, source, 8);
+                            source += 2 * ldk;
+                        }
+} else if (c < d) {
+                                                const Element *source = k + (key0 + r) * ldk + c;
 #pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    word_copy(at + i * 272, source, 8);
-                    source += 2 * ldv;
-                }
-            }
-} else {
-                                {
-                const int r = thread / 16, c = thread % 16 * 8;
-                Element *const at = to_k + r * 136 + c;
-                const Element *source = k + (key0 + r) * ldk + c;
-#pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    const int left = key0 + r + i * 2 < t ? d - c : 0;
-                    word_copy(at + i * 272, left > 0 ? source : k, left);
-                    source += 2 * ldk;
-                }
-            }
-            {
-                const int r = thread / 16, c = thread % 16 * 8;
-                Element *const at = to_v + r * 136 + c;
-                const Element *source = v + (key0 + r) * ldv + c;
-#pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    const int left = key0 + r + i * 2 < t ? dv - c : 0;
-                    word_copy(at + i * 272, left > 0 ? source : v, left);
-                    source += 2 * ldv;
-                }
-            }
+                        for (int i = 0; i < 16; ++i) {
+                            const int left = key0 + r + i * 2 < t ? d - c : 0;
+                            word_copy(at + i * 272, left > 0 ? source : k, left);
+                            source += 2 * ldk;
+                        }
 }
+                }
+            }
+            {
+                const int r = thread / 16, c = thread % 16 * 8;
+                Element *const at = to_v + r * 136 + c;
+                {
+                    if (c + 8 <= dv && key0 + r + 30 < t) {
+                                                const Element *source = v + (key0 + r) * ldv + c;
+#pragma unroll
+                        for (int i = 0; i < 16; ++i) {
+                            word_copy(at + i * 272, source, 8);
+                            source += 2 * ldv;
+                        }
+} else if (c < dv) {
+                                                const Element *source = v + (key0 + r) * ldv + c;
+#pragma unroll
+                        for (int i = 0; i < 16; ++i) {
+                            const int left = key0 + r + i * 2 < t ? dv - c : 0;
+                            word_copy(at + i * 272, left > 0 ? source : v, left);
+                            source += 2 * ldv;
+                        }
+}
+                }
+            }
             }
 copies_commit();
     }
@@ -300,51 +306,50 @@ copies_commit();
                 Element *const to_k = ring + (ahead) % 3 * 8704;
                 Element *const to_v = to_k + 4352;
                 const int key0 = first + (ahead) * 32;
-                if (full && key0 + thread / 16 + 30 < t) { // all rows of this thread
-                                {
+                            {
                 const int r = thread / 16, c = thread % 16 * 8;
                 Element *const at = to_k + r * 136 + c;
-                const Element *source = k + (key0 + r) * ldk + c;
+                {
+                    if (c + 8 <= d && key0 + r + 30 < t) {
+                                                const Element *source = k + (key0 + r) * ldk + c;
 #pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    word_copy(at + i * 272, source, 8);
-                    source += 2 * ldk;
-                }
-            }
-            {
-                const int r = thread / 16, c = thread % 16 * 8;
-                Element *const at = to_v + r * 136 + c;
-                const Element *source = v + (key0 + r) * ldv + c;
+                        for (int i = 0; i < 16; ++i) {
+                            word_copy(at + i * 272, source, 8);
+                            source += 2 * ldk;
+                        }
+} else if (c < d) {
+                                                const Element *source = k + (key0 + r) * ldk + c;
 #pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    word_copy(at + i * 272, source, 8);
-                    source += 2 * ldv;
-                }
-            }
-} else {
-                                {
-                const int r = thread / 16, c = thread % 16 * 8;
-                Element *const at = to_k + r * 136 + c;
-                const Element *source = k + (key0 + r) * ldk + c;
-#pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    const int left = key0 + r + i * 2 < t ? d - c : 0;
-                    word_copy(at + i * 272, left > 0 ? source : k, left);
-                    source += 2 * ldk;
-                }
-            }
-            {
-                const int r = thread / 16, c = thread % 16 * 8;
-                Element *const at = to_v + r * 136 + c;
-                const Element *source = v + (key0 + r) * ldv + c;
-#pragma unroll
-                for (int i = 0; i < 16; ++i) {
-                    const int left = key0 + r + i * 2 < t ? dv - c : 0;
-                    word_copy(at + i * 272, left > 0 ? source : v, left);
-                    source += 2 * ldv;
-                }
-            }
+                        for (int i = 0; i < 16; ++i) {
+                            const int left = key0 + r + i * 2 < t ? d - c : 0;
+                            word_copy(at + i * 272, left > 0 ? source : k, left);
+                            source += 2 * ldk;
+                        }
 }
+                }
+            }
+            {
+                const int r = thread / 16, c = thread % 16 * 8;
+                Element *const at = to_v + r * 136 + c;
+                {
+                    if (c + 8 <= dv && key0 + r + 30 < t) {
+                                                const Element *source = v + (key0 + r) * ldv + c;
+#pragma unroll
+                        for (int i = 0; i < 16; ++i) {
+                            word_copy(at + i * 272, source, 8);
+                            source += 2 * ldv;
+                        }
+} else if (c < dv) {
+                                                const Element *source = v + (key0 + r) * ldv + c;
+#pragma unroll
+                        for (int i = 0; i < 16; ++i) {
+                            const int left = key0 + r + i * 2 < t ? dv - c : 0;
+                            word_copy(at + i * 272, left > 0 ? source : v, left);
+                            source += 2 * ldv;
+                        }
+}
+                }
+            }
             }
 copies_commit();
         const Element *const of_k = ring + step % 3 * 8704;
