@@ -2,8 +2,9 @@
 
 A record has one number for each argument: flag[FIRST + i] has integers, letters, and the numbers of operands' buffers;
 scalar[2 * i] and scalar[2 * i + 1] have the parts of a scalar. So operands may share a buffer. A call of the harness
-has several records of one form: it begins with their number, and how many flags, scalars and buffers one has. Several
-are called at once, on threads with small stacks.
+has several records of one form: it begins with their number, how many flags, scalars and buffers one has, and whether
+the process forks first. Then the child makes this call and all later ones. Several are called at once, on threads
+with small stacks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tensorop.errors import UsageError
 from tensorop.model.architecture import ARCHITECTURES
 from tensorop.toolchain import shared_library
 
-HEAD = 4  # flags before the records
+HEAD = 5  # flags before the records
 FUNCTION, LAYOUT, RESULT, FIRST = range(4)  # flags: the function, 0 or CBLAS's layout, a buffer for a result
 _NAMES = "|".join(sorted((re.escape(name) for name in functions()), key=len, reverse=True))
 _SYMBOL = re.compile(rf"((?:[A-Za-z]\w*?_)??)(cblas_)?({_NAMES})(?:_sub)?(_?(?:64)?_?)")
@@ -91,6 +92,8 @@ _HEAD = """\
 
 #include <pthread.h>
 #include <stdio_ext.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef {integer} integer;
 static int64_t reported;
@@ -148,6 +151,17 @@ static void *with_others(void *given) {{
     return one(given);
 }}
 
+/* Continues in a child. The parent ends as the child does. */
+static void continue_after_fork(void) {{
+    const pid_t child = fork();
+    int status = 0;
+    if (child) {{
+        if (child < 0 || waitpid(child, &status, 0) != child)
+            abort();
+        _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    }}
+}}
+
 static void call(const struct tensorop_bound *self, const struct tensorop_call *c) {{
     enum {{ MOST = 16, STACK = 256 << 10 }};
     struct tensorop_call each[MOST];
@@ -158,6 +172,8 @@ static void call(const struct tensorop_bound *self, const struct tensorop_call *
     for (int64_t i = 0; i < count; i++)
         each[i] = (struct tensorop_call){{c->dim, c->ld, c->scalar + i * head[2],
                                          head + {HEAD} + i * head[1], c->buffer + i * head[3]}};
+    if (head[4])
+        continue_after_fork();
     if (count == 1) {{
         reported = 0;
         one(&each[0]);

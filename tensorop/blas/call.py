@@ -241,10 +241,10 @@ class BlasCase:
                 return 0 if wrong else self.steps.get(one.of, 1)
 
 
-def call(cases: Sequence[BlasCase]) -> Call:
+def call(cases: Sequence[BlasCase], after_fork: bool = False) -> Call:
     """The harness's call of one function, or of several calls of it at once. Buffers are named OPERAND@NUMBER."""
     records = [one.record() for one in cases]
-    flags, scalars, buffers = [len(records), *(len(part) for part in records[0])], [], []
+    flags, scalars, buffers = [len(records), *(len(part) for part in records[0]), int(after_fork)], [], []
     for number, (of_flags, of_scalars, of_buffers) in enumerate(records):
         flags += of_flags
         scalars += of_scalars

@@ -32,6 +32,7 @@ def traits(ruled: Ruled) -> dict[str, str]:
     found["two inputs"] = "in the same memory" if case.shared else "apart"
     found["call"] = "the second of two equal ones" if ruled.again else "the first"
     found["callers"] = "one" if ruled.together == 1 else "several at once, with small stacks"
+    found["process"] = "forked after calls" if ruled.after_fork else "the first"
     found["threads"], found["VLEN"] = str(ruled.threads), str(ruled.vlen)
     return found
 
@@ -56,6 +57,10 @@ def _rank(case: BlasCase) -> tuple[float, ...]:
     """Smaller calls first, of equal ones the plainer one."""
     plain = sum(case.padding.values()) + sum(abs(step - 1) for step in case.steps.values())
     return (*((sum(case.sizes.values()), plain)), len([v for v in case.scalars.values() if v != 1]))
+
+
+def _plainness(one: Ruled) -> tuple[object, ...]:
+    return one.together, one.after_fork, _rank(one.case)
 
 
 @dataclass
@@ -100,7 +105,7 @@ class FunctionRecord:
             return
         self.failing[one.fault].add(one)
         known = self.smallest.get(one.fault)
-        if known is None or (one.together, _rank(one.case)) < (known.together, _rank(known.case)):
+        if known is None or _plainness(one) < _plainness(known):
             self.smallest[one.fault] = one
 
     def shared(self, fault: BlasFault) -> tuple[str, ...]:
@@ -227,6 +232,7 @@ def described(ruled: Ruled) -> str:
         *([f"threads={ruled.threads}"] if ruled.threads > 1 else []),
         *([f"VLEN={ruled.vlen}"] if ruled.vlen else []),
         *(["second call"] if ruled.again else []),
+        *(["after fork"] if ruled.after_fork else []),
         *([f"beside {ruled.together - 1} others at once"] if ruled.together > 1 else []),
     ]
     return " ".join(words)

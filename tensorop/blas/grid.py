@@ -1,7 +1,7 @@
 """The calls that judge one function. Each round's depend on the seed, the function and the round alone.
 
 Round 0 has all flags on small and on larger sizes, sizes of zero, and every wrong argument. Round 1 has each size alone
-above 4,000. All others are drawn.
+above 4,000, and all sizes large. All others are drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _EDGES = _TILES[:9]
 _LARGE = (511, 513, 1023, 1025, 2049, 3001, 4097, 4100, 5003)
 _LONG = (9_999, 10_007, 32_771, 70_001)  # vectors that threads share
 _VERY_LARGE = 4_100
+_WHOLE = (70_001, 513, 257, 150)
 _STEPS = (1, 1, 1, 1, 2, 3, -1, -2, -5)
 _SCALARS = (0.0, 1.0, -1.0)
 _MOST_ELEMENTS, _MOST_PRODUCTS = 400_000, 4_000_000
@@ -58,6 +59,7 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
             large = _fitting(rng, routine, dtype, str(rng.choice(layouts)), name, _VERY_LARGE)
             if large is not None:
                 yield large
+        yield from _whole(rng, routine, dtype, str(rng.choice(layouts)), sizes)
     else:
         for _ in range(_DRAWN):
             yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)
@@ -100,6 +102,14 @@ def _fitting(
             return found
         size //= 2
     return None
+
+
+def _whole(
+    rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, names: Sequence[str]
+) -> Iterator[BlasCase]:
+    """A call with the largest equal sizes that memory and time allow: libraries use all threads for it."""
+    tried = (_drawn(rng, routine, dtype, layout, dict.fromkeys(names, size)) for size in _WHOLE if names)
+    yield from itertools.islice(filter(fits, tried), 1)
 
 
 def fits(case: BlasCase) -> bool:

@@ -32,6 +32,7 @@ _MOST_DEATHS = 6  # of a function; each costs a new process
 _TWICE = 3  # each so many calls are made twice in one process
 _AT_ONCE = 4  # so many calls of each batch are made again at once
 _BATCH = 48  # calls of one process at most
+_MOST_FORK_HANGS = 2  # then no call is made after fork; each costs _CALL_S
 _SILENT = "the library reports wrong arguments neither by xerbla nor on stderr, so the numbers are not judged"
 _LEAST_ROUNDS = 2  # those that have all flags and large sizes
 
@@ -57,6 +58,12 @@ class _Batch:
     record: FunctionRecord
     cases: Sequence[BlasCase]
     guest: Guest
+    peers: Sequence[FunctionRecord]  # all functions of the library
+    forked: bool  # the largest call is made again after fork
+
+    @property
+    def forks(self) -> bool:
+        return self.forked and sum(BlasFault.FORK in one.failing for one in self.peers) < _MOST_FORK_HANGS
 
 
 def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
@@ -119,7 +126,7 @@ def _guest(of: Judging, vlen: int, threads: int) -> Guest:
     if not of.runner.far:  # some libraries load parts of themselves by their names
         variables["LD_LIBRARY_PATH"] = str(of.library.path.parent)
     made = tuple({**variables, **dict(of.variables)}.items())
-    return Guest(vlen or None, (TargetLibrary(path, "blas", ""),), made, threads=threads)
+    return Guest(vlen or None, (TargetLibrary(path, session.JUDGED, ""),), made, threads=threads)
 
 
 def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Guest]) -> Iterator[list[_Batch]]:
@@ -135,7 +142,12 @@ def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Gue
                 continue
             layouts = of.library.layouts(record.routine, record.dtype)
             cases = [*grid.cases(record.routine, record.dtype, layouts, of.seed, drawn)]
-            batches += [_Batch(record, cases[at : at + _BATCH], guest) for at in range(0, len(cases), _BATCH)]
+            last = first == _LEAST_ROUNDS - 1
+            # Elsewhere a child that hangs might outlive its judgement.
+            forks = last and of.runner.here
+            batches += [
+                _Batch(record, cases[at : at + _BATCH], guest, records, forks) for at in range(0, len(cases), _BATCH)
+            ]
         yield batches
         number += 1
 
@@ -153,16 +165,22 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
     several = sorted(right, key=lambda case: math.prod(case.sizes.values()))[-_AT_ONCE:]  # those that take longest
     if len(several) == _AT_ONCE:
         made.append((tuple(map(replace, several)), False))
-    requests = [Check(call(cases)) for cases, _ in made]
+    fork_at = len(made) if several and batch.forks else -1
+    if fork_at >= 0:
+        made.append(((replace(several[-1]),), False))
+    requests = [Check(call(cases, number == fork_at)) for number, (cases, _) in enumerate(made)]
     parts = list(itertools.accumulate(not again for _, again in made))
     replies = session.run(of.runner, program, requests, timeout_s=_CALL_S, guest=batch.guest, parts=parts)
     wanted: Mapping[str, oracle.Expected] = {}
-    for (cases, again), reply in zip(made, replies, strict=True):
+    for at, ((cases, again), reply) in enumerate(zip(made, replies, strict=True)):
         if again and reply.outcome.message.startswith("not run after"):
             continue
         for number, case in enumerate(cases):
             if not again:
                 wanted = {} if case.wrong else oracle.expected(case)
             one = ruling.ruled(case, number, reply, wanted, again)
+            if at == fork_at:
+                fault = BlasFault.FORK if one.fault is BlasFault.HANG else one.fault
+                one = replace(one, after_fork=True, fault=fault)
             threads, vlen = batch.guest.threads, batch.guest.vlen or 0
             batch.record.add(replace(one, threads=threads, vlen=vlen, together=len(cases)))

@@ -54,10 +54,11 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
         offset=" + pages - size" if at_end else "",
     )
     kind, returned = real(case.dtype), interface.returns(case.routine, case.dtype)
-    lines = [
-        f"{kind} *{_name(one)} = memory({_parts(case, one)} * sizeof({kind}), {case.filling(one)});"
+    declared = [
+        f"*{_name(one)} = memory({_parts(case, one)} * sizeof({kind}), {case.filling(one)})"
         for one in case.routine.operands
     ]
+    lines = [f"{kind} {', '.join(declared)};"]
     pointer = f"{returned} (*call)({', '.join(_types(interface, case))})"
     lines.append(f'{pointer} = dlsym(dlopen(argv[1], RTLD_NOW), "{interface.symbol(case.routine, case.dtype)}");')
     if returned != "void":
@@ -73,9 +74,17 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
         ]
     made = f"call({', '.join(_arguments(interface, case))});"
     body.append(f"result = {made}" if returned != "void" else made)
-    if ruled.again:
+    if ruled.after_fork:
+        fork = "if (again && fork()) return wait(&status) < 0 || status != 0;"
+        loop = "for (int again = 0, status; again < 2; again++) {"
+        body = [loop, f"    {fork}", "    alarm(15 * again);", *(f"    {line}" for line in body), "}"]
+    elif ruled.again:
         body = ["for (int again = 0; again < 2; again++) {", *(f"    {line}" for line in body), "}"]
     lines += [*body, *_shown(case, ruled)]
+    if ruled.after_fork:
+        head = head.replace(
+            "#include <sys/mman.h>\n", "#include <sys/mman.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+        )
     return head + "".join(f"    {line}\n" for line in lines) + "}\n"
 
 

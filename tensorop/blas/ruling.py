@@ -28,6 +28,7 @@ class BlasFault(StrEnum):
     OUTSIDE = "accessed memory outside of its operands"
     CRASH = "crash"
     HANG = "did not return"
+    FORK = "did not return after fork"
     REPORT = "wrong argument reported by another number"
     UNREFUSED = "operands changed in spite of a wrong argument"
     SILENT = "wrong argument not reported"
@@ -60,6 +61,7 @@ class Ruled:
     threads: int = 1
     vlen: int = 0  # bits; 0: the target's own
     together: int = 1  # calls at once, on threads with small stacks
+    after_fork: bool = False  # of a process that made calls before
 
 
 def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expected], again: bool) -> Ruled:

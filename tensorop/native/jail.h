@@ -30,8 +30,8 @@
 #include <unistd.h>
 
 /* THREADS: calls use several threads; READS: libraries load parts of themselves at their first
- * call; EMULATOR: the process is an emulator with a guest. */
-enum jail_need { JAIL_THREADS = 1, JAIL_READS = 2, JAIL_EMULATOR = 4 };
+ * call; EMULATOR: the process is an emulator with a guest; FORKS: calls are made after fork. */
+enum jail_need { JAIL_THREADS = 1, JAIL_READS = 2, JAIL_EMULATOR = 4, JAIL_FORKS = 8 };
 
 #if defined(__x86_64__)
 #define JAIL_AUDIT AUDIT_ARCH_X86_64
@@ -228,6 +228,18 @@ static int jail_filter(int closed, unsigned needs) {
         jail_check(&f, SYS_kill, JAIL_LOW(0), UINT32_MAX, self, refused);
         jail_check(&f, SYS_tgkill, JAIL_LOW(0), UINT32_MAX, self, refused);
     }
+    if (needs & JAIL_FORKS) {
+        /* The flags of the C library's fork. The child has the same jail, session and group, and
+         * the parent waits for it. The open jail allows it too, since its filter stays. */
+        const int waits[] = {SYS_wait4};
+        JAIL_LIST(waits, SECCOMP_RET_ALLOW);
+        jail_put(&f, BPF_JMP | BPF_JEQ | BPF_K, 0, 4, SYS_clone);
+        jail_put(&f, BPF_LD | BPF_W | BPF_ABS, 0, 0, JAIL_LOW(0));
+        jail_put(&f, BPF_JMP | BPF_JEQ | BPF_K, 0, 1,
+                 CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD);
+        jail_put(&f, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+        jail_put(&f, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+    }
     if (needs & JAIL_THREADS) {
         const uint32_t thread = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
         const uint32_t other = CLONE_VFORK | CLONE_PTRACE | CLONE_NEWNS | CLONE_NEWCGROUP |
@@ -304,7 +316,7 @@ static void jail_limit(unsigned needs) {
     setrlimit(RLIMIT_CORE, &none);
     if (!(needs & JAIL_READS))
         setrlimit(RLIMIT_NOFILE, &none);
-    if (!(needs & JAIL_THREADS))
+    if (!(needs & (JAIL_THREADS | JAIL_FORKS)))
         setrlimit(RLIMIT_NPROC, &none);
 }
 

@@ -93,6 +93,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
             needs |= JAIL_THREADS;
         else if (!strcmp(argv[i], "reads=on"))
             needs |= JAIL_READS;
+        else if (!strcmp(argv[i], "forks=on"))
+            needs |= JAIL_FORKS;
     }
     if (!strcmp(info->target_name, "x86_64"))
         target = X86;

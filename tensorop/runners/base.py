@@ -15,6 +15,7 @@ class Need(IntFlag):
     NOTHING = 0
     THREADS = 1  # starts threads
     READS = 2  # opens files for reading: some libraries load parts at the first call
+    FORKS = 8  # forks; 4 is the emulator's own
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ _DOUBTS = 3  # most repeated timings that this machine's clock contradicts
 _SLACK_NS, _BATCH_NS, _BYTE_NS = 5e6, 2e5, 10.0  # allowed per timing, batch, restored byte
 _NEAR_NS, _FAR_NS = 5e7, 4e8  # allowed per report and answer
 _OURS = "tensorop"  # API of tensorop's products, whose code opens no file
+JUDGED = "blas"  # API of a library that `judge --blas` calls, also after fork
 _PATH = 256  # a library's path is padded to a multiple of so many characters
 _FAULTS = {
     Fault.BEFORE: "touched memory before the start of buffer",
@@ -46,6 +47,8 @@ class Guest:
     @property
     def needs(self) -> Need:
         """Permissions in the jail; they follow from the libraries and threads."""
+        if any(library.api == JUDGED for library in self.libraries):
+            return Need.THREADS | Need.READS | Need.FORKS
         if any(library.api != _OURS for library in self.libraries):
             return Need.THREADS | Need.READS  # other libraries load parts and start threads at any time
         return Need.THREADS if self.threads > 1 else Need.NOTHING

@@ -42,6 +42,7 @@ FAULTS = {
     "GER_ROWS_ABOVE_4096": ("dger", "wrong result"),
     "DOT_NAN_IS_ZERO": ("ddot", "NaN of an operand"),
     "TRMM_SHARED_SCRATCH": ("dtrmm", "wrong result"),
+    "GEMM_AFTER_FORK": ("dgemm", "did not return after fork"),
 }
 BASIC = ("SYRK_OTHER_HALF", "SYMM_BOTH_HALVES", "DOT_LAST_ELEMENT")
 

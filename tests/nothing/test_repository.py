@@ -21,7 +21,7 @@ import tensorop
 from tensorop.provision.check import DISTRIBUTION
 from tensorop.runners.base import Need
 from tensorop.runners.protocol import TargetLibrary
-from tensorop.runners.session import Guest
+from tensorop.runners.session import JUDGED, Guest
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "tensorop").rglob("*.py"))
@@ -167,6 +167,10 @@ def test_no_caller_chooses_the_jail() -> None:
     assert Guest().needs == Guest(libraries=(TargetLibrary("lib.so", "tensorop", "f32"),)).needs == Need.NOTHING
     assert Guest(threads=2).needs == Need.THREADS
     assert Guest(libraries=(TargetLibrary("lib.so", "cblas", "f32"),)).needs == Need.THREADS | Need.READS
+    judged = Guest(libraries=(TargetLibrary("lib.so", JUDGED, ""),))
+    assert judged.needs == Need.THREADS | Need.READS | Need.FORKS
+    calling = [name(path) for path in CORE if "session.JUDGED" in path.read_text(encoding="utf-8")]
+    assert calling == ["tensorop/blas/judging.py"]
 
 
 def test_modules_are_small() -> None:

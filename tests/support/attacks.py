@@ -116,6 +116,7 @@ def refuses(
     assert greeting.jailed
     allowed = {"start a thread"} if Need.THREADS in guest.needs else set()
     allowed |= {"read what free reads"} if Need.READS in guest.needs else set()
+    allowed |= {"start a process"} if Need.FORKS in guest.needs else set()
     names = [name for name in tries if name not in allowed]
     for name, reply in zip(names, tried(runner, program, names, guest), strict=True):
         if reply.outcome.ok:

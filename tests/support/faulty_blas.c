@@ -1,5 +1,7 @@
 /* A small right BLAS (Fortran names, double), and with -DFAULT=N one fault that a judge must find.
  */
+#include <pthread.h>
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,6 +30,7 @@ enum {
     GER_ROWS_ABOVE_4096,
     DOT_NAN_IS_ZERO,
     TRMM_SHARED_SCRATCH,
+    GEMM_AFTER_FORK,
 };
 
 #ifdef WIDE
@@ -127,6 +130,25 @@ void NAME(dgemv)(const char *trans, const integer *m, const integer *n, const do
     }
 }
 
+/* A worker that a child of fork does not have. */
+static sem_t begin, end;
+static void *work(void *none) {
+    for (;;)
+        sem_wait(&begin), sem_post(&end);
+    return none;
+}
+static void start_worker(void) {
+    pthread_t worker;
+    if (sem_init(&begin, 0, 0) || sem_init(&end, 0, 0) || pthread_create(&worker, NULL, work, NULL))
+        abort();
+}
+static void work_together(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_worker);
+    sem_post(&begin);
+    sem_wait(&end);
+}
+
 void NAME(dgemm)(const char *ta, const char *tb, const integer *m, const integer *n,
                  const integer *k, const double *alpha, const double *a, const integer *lda,
                  const double *b, const integer *ldb, const double *beta, double *c,
@@ -153,6 +175,8 @@ void NAME(dgemm)(const char *ta, const char *tb, const integer *m, const integer
         (FAULT == GEMM_DEEP_K && *k > 4000) || (FAULT == GEMM_SECOND_CALL && again && *k > 1)
             ? *k - 1
             : *k;
+    if (FAULT == GEMM_AFTER_FORK && several && (double)*m * *n * *k > 1e6)
+        work_together();
     if (FAULT == GEMM_CHANGES_A && *k > 30)
         ((double *)(uintptr_t)a)[0] = 1;
     for (integer j = 0; j < columns; j++)
