@@ -9,6 +9,7 @@ same call. Places are expressions that are both C and, after
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,7 @@ ELEMENT: Mapping[str, type[Any]] = {"s": np.float32, "d": np.float64, "c": np.co
 _REAL = {"s": np.float32, "d": np.float64, "c": np.float32, "z": np.float64}
 _OTHER = {"U": "L", "L": "U"}
 _NAN, _NUMBER = 0xFF, 0x40  # bytes of an element that is NaN, and of one that is a few units
+_LAST = 8
 _SALT = 40503  # operands have different values
 
 
@@ -89,7 +91,8 @@ class BlasCase:
     steps: Mapping[str, int] = field(default_factory=dict)  # by operand: increments
     shared: bool = False  # the second input is the first one
     wrong: str = ""  # an argument with a value that is refused
-    special: str = ""  # an operand whose first element is NaN
+    special: tuple[str, ...] = ()  # operands with a special element: the first, or with this bit of the salt the last
+    special_value: float = math.nan
     placement: Placement = Placement.END
 
     @property
@@ -149,14 +152,22 @@ class BlasCase:
         return Places(rows, columns, at, " && ".join(own), max(1, size), self.layout == "row")
 
     def unset(self, name: str) -> bool:
-        """Whether an output must not be read: its memory stays NaN."""
+        """Whether an operand must not be read: its memory stays NaN."""
         one = self.routine.operands[name]
+        solved = self.routine.level == 3 and "beta" not in self.scalars
+        if self.scalars.get("alpha") == 0 and (not one.written or solved):
+            return True
         return one.access == "out" or (one.written and self.scalars.get("beta") == 0)
 
     def filling(self, name: str) -> int:
         """The byte that an operand's memory begins with."""
         number = self.routine.operands[name].written and not self.unset(name) and self.salt & 4
         return _NUMBER if number else _NAN
+
+    def special_place(self, name: str) -> int:
+        """The place of an operand's special element."""
+        where = self.places[name]
+        return int(where.place[where.mask][-1 if self.salt & _LAST else 0])
 
     def scale(self, name: str) -> int:
         """The divisor of off-diagonal elements, so that products and solutions stay bounded; 0: all are as drawn."""
@@ -188,8 +199,8 @@ class BlasCase:
             diagonal = np.eye(where.rows, dtype=bool)[where.mask]
             drawn = np.where(diagonal, drawn + np.where(drawn.real > 0, 1, -1), drawn / scale)
         out[own] = drawn
-        if name == self.special:
-            out[where.place[where.mask][0]] = np.nan
+        if name in self.special:
+            out[self.special_place(name)] = self.special_value
         if name == "param":
             out[0] = self.salt % 4 - 2
         return out

@@ -30,7 +30,9 @@ def traits(ruled: Ruled) -> dict[str, str]:
         found[one.name] = "larger than needed" if case.padding.get(one.of) else "the least"
     found |= {name: _PLAIN.get(value, "other") for name, value in case.scalars.items()}  # type: ignore[call-overload]
     found["two inputs"] = "in the same memory" if case.shared else "apart"
-    found["call"] = "the second of two equal ones" if ruled.again else "the first"
+    found["call"] = (
+        ("the first", "the second of two equal ones")[ruled.again] if ruled.again < 2 else "one of many equal ones"
+    )
     found["callers"] = "one" if ruled.together == 1 else "several at once, with small stacks"
     found["process"] = "forked after calls" if ruled.after_fork else "the first"
     found["threads"], found["VLEN"] = str(ruled.threads), str(ruled.vlen)

@@ -30,6 +30,8 @@ _SCALARS = (0.0, 1.0, -1.0)
 _MOST_ELEMENTS, _MOST_PRODUCTS = 400_000, 4_000_000
 _DRAWN = 16  # calls of a round
 _OF_EACH = 3  # calls of round 1 for each size
+_LEAST_OF_EACH = 6  # corners of each kind, of routines with few flags
+_PEAK = 4096.0
 _ZEROS = 0.05  # part of the drawn calls with a size of zero
 
 
@@ -63,6 +65,53 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
     else:
         for _ in range(_DRAWN):
             yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)
+
+
+def _corners(
+    rng: np.random.Generator, routine: BlasRoutine, dtype: str, layouts: Sequence[str], names: Sequence[str]
+) -> Iterator[BlasCase]:
+    flags = routine.flags(dtype)
+    letters = [dict(zip(flags, one, strict=True)) for one in itertools.product(*flags.values())]
+    for chosen in letters * max(1, _LEAST_OF_EACH // len(letters)):
+
+        def made(sizes: dict[str, int], chosen: dict[str, str] = chosen) -> BlasCase:
+            return replace(_drawn(rng, routine, dtype, str(rng.choice(layouts)), sizes), flags=chosen, shared=False)
+
+        for name in names:
+            yield made(_small(rng, names) | {name: 1})
+            empty = made(_emptied(routine, _small(rng, names), name))
+            yield replace(empty, special=(), scalars=empty.scalars | {n: 0.0 for n in empty.scalars if n == "beta"})
+        signed = made(_small(rng, names))
+        both = signed.steps and (routine.level > 1 or len(signed.steps) > 1)
+        for sign in (-1, 1) if both else (0,):
+            steps = {n: sign * max(1, abs(step)) or step for n, step in signed.steps.items()}
+            yield replace(signed, steps=steps)
+        size, alike = int(rng.choice(_SMALL)), made({})
+        alike = replace(
+            alike,
+            sizes=dict.fromkeys(names, size),
+            steps=dict.fromkeys(alike.steps, next(iter(alike.steps.values()), 1)),
+            padding=dict.fromkeys(alike.padding, next(iter(alike.padding.values()), 0)),
+            special=(),
+        )
+        if _sharing(alike):
+            yield replace(alike, shared=True)
+    factors = routine.of_role(Role.SCALAR)
+    for pair in itertools.product((0.0, 1.0, None), repeat=len(factors)):
+        case = replace(_drawn(rng, routine, dtype, str(rng.choice(layouts)), _small(rng, names)), special=())
+        given = {one.name: value for one, value in zip(factors, pair, strict=True) if value is not None}
+        yield replace(case, scalars={**case.scalars, **given})
+    for one in routine.of_role(Role.LEADING) if flags else ():
+        for chosen in letters:  # which size is the least may depend on them
+            yield replace(_wrong(rng, routine, dtype, layouts[0], one), flags=chosen)
+
+
+def _peaked(case: BlasCase) -> BlasCase:
+    """The call with a last element so large that its loss shows beside the bound of long sums."""
+    names = [name for name, one in case.routine.operands.items() if one.structure is Structure.GENERAL]
+    if not names or any(one.kind == "array" for one in case.routine.operands.values()):
+        return case
+    return replace(case, special=(names[0],), special_value=_PEAK, salt=case.salt | 8)
 
 
 def _small(rng: np.random.Generator, names: Sequence[str]) -> dict[str, int]:
@@ -134,7 +183,7 @@ def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: s
     }
     read = [name for name, one in names.items() if not one.written and one.kind != "array"]
     if routine.level == 1 and not alone and read and rng.random() < 0.1:
-        steps[read[0]] = 0
+        steps[str(rng.choice(read))] = 0
     padding = {
         name: int(rng.choice((0, 0, 1, 3, 8, 17)))
         for name, one in names.items()
@@ -155,7 +204,25 @@ def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: s
     )
     if rng.random() < 0.2 and _sharing(made):
         return replace(made, shared=True)
-    return replace(made, special=read[0]) if read and rng.random() < 0.1 and _passes_nan(made) else made
+    return _special(rng, made)
+
+
+def _special(rng: np.random.Generator, case: BlasCase) -> BlasCase:
+    """In some calls, an operand has a NaN, a zero, which libraries skip, or a large element."""
+    operands = case.routine.operands
+    value = float(rng.choice((math.nan, 0.0, 0.0, _PEAK)))
+    if case.function in ("srotg", "drotg"):  # complex ones differ for a zero
+        chosen = tuple(name for name in ("a", "b") if rng.random() < 0.3)
+        return replace(case, special=chosen, special_value=0.0)
+    names = [
+        name
+        for name, one in operands.items()
+        if one.kind != "array" and one.structure in (Structure.GENERAL, Structure.SYMMETRIC) and not case.unset(name)
+    ]
+    plain = all(one.kind != "array" for one in operands.values()) and all(case.sizes.values())
+    if not names or not plain or rng.random() > 0.25 or (math.isnan(value) and not _passes_nan(case)):
+        return case
+    return replace(case, special=(str(rng.choice(names)),), special_value=value)
 
 
 def _passes_nan(case: BlasCase) -> bool:
@@ -185,7 +252,10 @@ def _scalar(rng: np.random.Generator, one: Argument, dtype: str) -> complex:
     if rng.random() < 0.5:
         return float(rng.choice(_SCALARS))
     drawn = rng.uniform(0.1, 2, 2) * rng.choice((-1, 1), 2)
-    return complex(drawn[0], 0.0 if one.real or dtype not in COMPLEX else drawn[1])
+    if one.real or dtype not in COMPLEX:
+        return float(drawn[0])
+    plain = rng.random()  # a part that libraries may take for the whole
+    return complex(rng.choice((0.0, 1.0)) if plain < 0.3 else drawn[0], 0.0 if plain > 0.9 else drawn[1])
 
 
 def _wrong(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, one: Argument) -> BlasCase:

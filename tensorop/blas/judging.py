@@ -30,6 +30,7 @@ THREAD_VARIABLES = tuple(
 _CALL_S = 15.0
 _MOST_DEATHS = 6  # of a function; each costs a new process
 _TWICE = 3  # each so many calls are made twice in one process
+_MANY = 128  # so often one call of each function is made in a process of its own
 _AT_ONCE = 4  # so many calls of each batch are made again at once
 _BATCH = 48  # calls of one process at most
 _MOST_FORK_HANGS = 2  # then no call is made after fork; each costs _CALL_S
@@ -135,7 +136,7 @@ def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Gue
         guest = guests[number % len(guests)]
         # both of the first rounds in each set-up, then further ones in turn
         first = number // len(guests)
-        drawn = first if first < _LEAST_ROUNDS else number
+        drawn = first if first < _LEAST_ROUNDS else number - _LEAST_ROUNDS * (len(guests) - 1)
         batches = []
         for record in records:
             if record.hung or record.deaths >= _MOST_DEATHS:
@@ -156,11 +157,10 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
     """Makes the calls of a batch in one process, and a new one after each that dies; none after the end."""
     if time.monotonic() > end:
         return
-    made: list[tuple[tuple[BlasCase, ...], bool]] = []
+    made: list[tuple[tuple[BlasCase, ...], int]] = []  # calls, and how often they were made before
     for number, case in enumerate(map(replace, batch.cases)):  # copies, whose memory goes with this batch
-        made.append(((case,), False))
-        if number % _TWICE == 0 and not case.wrong:
-            made.append(((case,), True))
+        twice = number % _TWICE == 0 and not case.wrong
+        made += [((case,), again) for again in range(max(batch.times, 1 + twice))]
     right = [case for case in batch.cases if not case.wrong]
     several = sorted(right, key=lambda case: math.prod(case.sizes.values()))[-_AT_ONCE:]  # those that take longest
     if len(several) == _AT_ONCE:

@@ -57,6 +57,9 @@ def _solve_magnitude(a: Array, b: Array) -> Array:
 
 def _givens(a: Array, b: Array, which: int) -> Array:
     """r, z, c and s of rotg, as netlib's; the signs of the real ones may all be others."""
+    if not np.any(b) or (not np.iscomplexobj(a) and not np.any(a)):
+        zero = 0 * a
+        return ((a, zero, zero + 1, zero) if not np.any(b) else (b, zero + 1, zero, zero + 1))[which]
     size, complex_ = np.sqrt(np.abs(a) ** 2 + np.abs(b) ** 2), np.iscomplexobj(a)
     unit = a / np.abs(a) if complex_ else np.where(np.abs(a) > np.abs(b), np.sign(a), np.sign(b))
     r = unit * size
@@ -66,7 +69,7 @@ def _givens(a: Array, b: Array, which: int) -> Array:
 
 
 def _givens_magnitude(a: Array, b: Array, which: int) -> Array:
-    return (a + b, b + 1 + (a + b) / a, 1 + 0 * a, 1 + 0 * a)[which]
+    return (a + b, b + 1 + (a + b) / np.where(a > 0, a, 1), 1 + 0 * a, 1 + 0 * a)[which]
 
 
 def _turned(param: Array, x: Array, y: Array, which: int) -> Array:
@@ -137,12 +140,15 @@ def expected(case: BlasCase) -> Mapping[str, Expected]:
     operands = {}
     for name in routine.operands:
         found = whole(case, name, memory[name])
-        operands[name] = np.zeros_like(found) if case.unset(name) else found
+        if case.unset(name):  # not read; with ones on the diagonal, a triangular matrix can be solved with
+            triangular = routine.operands[name].structure is Structure.TRIANGULAR
+            found = np.eye(len(found), dtype=found.dtype) if triangular else np.zeros_like(found)
+        operands[name] = found
     scalars = {name: _scalar(case, name) for name in case.scalars}
     plain = {**case.flags, **case.sizes}
     small = {name: np.abs(a) for name, a in operands.items()}
     magnitudes = {name: abs(value) for name, value in scalars.items()}
-    eps = np.finfo(ELEMENT[case.dtype]).eps
+    eps = np.finfo(np.float64 if routine.result == "double" else ELEMENT[case.dtype]).eps
     tiny = np.finfo(ELEMENT[case.dtype]).tiny
     terms = eval(routine.terms, {}, plain)
     factor = (terms + _SLACK) * eps * (_OF_COMPLEX if case.dtype in COMPLEX else 1)

@@ -121,9 +121,11 @@ def _fill(case: BlasCase, name: str) -> list[str]:
             text = f"r == c ? {text}{moved} : {text} / {scale}"
         parts.append(f"{to}[{place}] = {text};")
     lines = [loops + (f"{{ {' '.join(parts)} }}" if two else parts[0])]
-    if name == case.special:
-        number = int(where.place[where.mask][0])
-        lines.append(f"{to}[{2 * number if two else number}] = NAN;")
+    if name in case.special:
+        number, value = case.special_place(name), _c_number(case.special_value)
+        lines.append(
+            f"{to}[{2 * number}] = {value}; {to}[{2 * number + 1}] = 0;" if two else f"{to}[{number}] = {value};"
+        )
     return [*lines, f"{to}[0] = {case.salt % 4 - 2};"] if name == "param" else lines
 
 

@@ -57,14 +57,14 @@ class Ruled:
     fault: BlasFault | None = None
     detail: str = ""
     place: WorstElement | None = None
-    again: bool = False  # the second of two equal calls
+    again: int = 0  # equal calls before
     threads: int = 1
     vlen: int = 0  # bits; 0: the target's own
     together: int = 1  # calls at once, on threads with small stacks
     after_fork: bool = False  # of a process that made calls before
 
 
-def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expected], again: bool) -> Ruled:
+def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expected], again: int) -> Ruled:
     """The verdict on one call.
 
     number: of the call among those at once; wanted: of `oracle.expected`; empty for a wrong argument
@@ -98,7 +98,7 @@ def _bits(array: Array) -> Array:
     return np.ascontiguousarray(array).view(np.uint8)
 
 
-def _refused(case: BlasCase, report: int, again: bool) -> Ruled:
+def _refused(case: BlasCase, report: int, again: int) -> Ruled:
     """The number that a wrong argument was reported by. Libraries' CBLAS count with or without the layout."""
     number = case.routine.number(case.wrong)
     right = {"fortran": [number], "col": [number, number + 1]}.get(case.layout)
@@ -127,7 +127,7 @@ def _result(case: BlasCase, raw: Array) -> Any:
 
 
 def _compared(
-    case: BlasCase, outputs: Mapping[str, Array], result: Array, wanted: Mapping[str, Expected], again: bool
+    case: BlasCase, outputs: Mapping[str, Array], result: Array, wanted: Mapping[str, Expected], again: int
 ) -> Ruled:
     worst, at = 0.0, None
     for name, of in wanted.items():
@@ -144,7 +144,7 @@ def _compared(
             if case.routine.operands[name].structure is Structure.HERMITIAN and _keeps_diagonal(case):
                 got = np.where(np.eye(len(own), dtype=bool)[own], got.real, got)
         if case.function in ("srotg", "drotg"):  # libraries differ on the sign of all four results
-            got = got * np.sign(outputs["a"][0] * wanted["a"].value[0])
+            got = got * (np.sign(outputs["a"][0] * wanted["a"].value[0]) or 1)
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(oracle.WIDE[case.dtype]) - value).astype(np.float64)
             ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
