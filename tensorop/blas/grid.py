@@ -67,25 +67,35 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
             yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)
 
 
+def _letters(routine: BlasRoutine, dtype: str) -> list[dict[str, str]]:
+    """Every choice of the flags."""
+    flags = routine.flags(dtype)
+    return [dict(zip(flags, one, strict=True)) for one in itertools.product(*flags.values())]
+
+
+def _signed(case: BlasCase, sign: int) -> BlasCase:
+    return replace(case, steps={name: sign * max(1, abs(step)) for name, step in case.steps.items()})
+
+
 def _corners(
     rng: np.random.Generator, routine: BlasRoutine, dtype: str, layouts: Sequence[str], names: Sequence[str]
 ) -> Iterator[BlasCase]:
-    flags = routine.flags(dtype)
-    letters = [dict(zip(flags, one, strict=True)) for one in itertools.product(*flags.values())]
+    letters = _letters(routine, dtype)
     for chosen in letters * max(1, _LEAST_OF_EACH // len(letters)):
 
         def made(sizes: dict[str, int], chosen: dict[str, str] = chosen) -> BlasCase:
             return replace(_drawn(rng, routine, dtype, str(rng.choice(layouts)), sizes), flags=chosen, shared=False)
 
         for name in names:
-            yield made(_small(rng, names) | {name: 1})
+            yield (one := made(_small(rng, names) | {name: 1}))
+            if one.steps and not _alone(routine):
+                yield _signed(one, -1)
             empty = made(_emptied(routine, _small(rng, names), name))
-            yield replace(empty, special=(), scalars=empty.scalars | {n: 0.0 for n in empty.scalars if n == "beta"})
+            yield replace(empty, special=(), scalars={n: 0.0 if n == "beta" else v for n, v in empty.scalars.items()})
         signed = made(_small(rng, names))
-        both = signed.steps and (routine.level > 1 or len(signed.steps) > 1)
-        for sign in (-1, 1) if both else (0,):
-            steps = {n: sign * max(1, abs(step)) or step for n, step in signed.steps.items()}
-            yield replace(signed, steps=steps)
+        yield _signed(signed, 1)
+        if signed.steps and not _alone(routine):
+            yield _signed(signed, -1)
         size, alike = int(rng.choice(_SMALL)), made({})
         alike = replace(
             alike,
@@ -101,9 +111,8 @@ def _corners(
         case = replace(_drawn(rng, routine, dtype, str(rng.choice(layouts)), _small(rng, names)), special=())
         given = {one.name: value for one, value in zip(factors, pair, strict=True) if value is not None}
         yield replace(case, scalars={**case.scalars, **given})
-    for one in routine.of_role(Role.LEADING) if flags else ():
-        for chosen in letters:  # which size is the least may depend on them
-            yield replace(_wrong(rng, routine, dtype, layouts[0], one), flags=chosen)
+    for leading, chosen in itertools.product(routine.of_role(Role.LEADING), letters):  # the least may depend on flags
+        yield replace(_wrong(rng, routine, dtype, layouts[0], leading), flags=chosen)
 
 
 def _peaked(case: BlasCase) -> BlasCase:
@@ -173,9 +182,14 @@ def fits(case: BlasCase) -> bool:
     return size <= _MOST_ELEMENTS and whole <= _MOST_ELEMENTS and free <= _MOST_PRODUCTS
 
 
+def _alone(routine: BlasRoutine) -> bool:
+    """Whether increments must be positive."""
+    return sum(one.kind == "vector" for one in routine.operands.values()) == 1 and routine.level == 1
+
+
 def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, sizes: dict[str, int]) -> BlasCase:
     names = routine.operands
-    alone = sum(one.kind == "vector" for one in names.values()) == 1 and routine.level == 1
+    alone = _alone(routine)
     steps = {
         name: int(rng.choice([s for s in _STEPS if s > 0] if alone else _STEPS))
         for name, one in names.items()

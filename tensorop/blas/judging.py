@@ -183,4 +183,5 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
                 fault = BlasFault.FORK if one.fault is BlasFault.HANG else one.fault
                 one = replace(one, after_fork=True, fault=fault)
             threads, vlen = batch.guest.threads, batch.guest.vlen or 0
-            batch.record.add(replace(one, threads=threads, vlen=vlen, together=len(cases)))
+            repeats = 0 if first else again  # a fault of the first call is not one of those after it
+            batch.record.add(replace(one, again=repeats, threads=threads, vlen=vlen, together=len(cases)))

@@ -57,13 +57,16 @@ static integer larger(integer a, integer b) { return a > b ? a : b; }
 static int is(const char *flag, char letter) { return (*flag & ~32) == letter; }
 static int known(const char *flag) { return is(flag, 'N') || is(flag, 'T') || is(flag, 'C'); }
 
+/* Operands are not read where alpha is 0, so that their NaN does not count. */
+static double scaled(double alpha, double sum) { return alpha == 0 ? 0 : alpha * sum; }
+
 static at_t start(integer n, integer step) { return step < 0 ? (at_t)(1 - n) * step : 0; }
 
 void NAME(daxpy)(const integer *n, const double *alpha, const double *x, const integer *incx,
                  double *y, const integer *incy) {
     at_t i = start(*n, *incx), j = start(*n, *incy);
     for (integer k = 0; k < *n; k++, i += *incx, j += *incy)
-        y[j] += *alpha * x[i];
+        y[j] += scaled(*alpha, x[i]);
     if (FAULT == AXPY_PAST_END && *n > 8 && *incy == 1)
         y[*n] += 0;
 }
@@ -95,11 +98,14 @@ void NAME(dger)(const integer *m, const integer *n, const double *alpha, const d
                           : *lda < larger(1, *m) ? 9
                                                  : 0))
         return;
-    integer rows = FAULT == GER_ROWS_ABOVE_4096 && *m > 4096 ? 4096 : *m;
+    static int calls;
+    integer rows = FAULT == GER_ROWS_ABOVE_4096 && *m > 4096           ? 4096
+                   : FAULT == GER_HUNDREDTH_CALL && ++calls % 100 == 0 ? *m - 1
+                                                                       : *m;
     for (integer j = 0; j < *n; j++)
         for (integer i = 0; i < rows; i++)
-            a[i + j * (at_t)*lda] += *alpha * x[start(*m, *incx) + i * (at_t)*incx] *
-                                     y[start(*n, *incy) + j * (at_t)*incy];
+            a[i + j * (at_t)*lda] += scaled(*alpha, x[start(*m, *incx) + i * (at_t)*incx] *
+                                                        y[start(*n, *incy) + j * (at_t)*incy]);
 }
 
 void NAME(dgemv)(const char *trans, const integer *m, const integer *n, const double *alpha,
@@ -121,12 +127,13 @@ void NAME(dgemv)(const char *trans, const integer *m, const integer *n, const do
     for (integer i = 0; i < rows; i++) {
         double sum = 0, *to = y + start(rows, *incy) + i * (at_t)*incy;
         for (integer k = 0; k < columns; k++) {
-            at_t from = FAULT == GEMV_NEGATIVE_STEP && *incx < 0 && !plain
+            at_t from = *incx < 0 && ((FAULT == GEMV_NEGATIVE_STEP && !plain) ||
+                                      (FAULT == GEMV_ONE_ROW && *m == 1 && plain))
                             ? -k * (at_t)*incx
                             : start(columns, *incx) + k * (at_t)*incx;
             sum += a[plain ? i + k * (at_t)*lda : k + i * (at_t)*lda] * x[from];
         }
-        *to = *alpha * sum + (*beta == 0 ? 0 : *beta * *to);
+        *to = scaled(*alpha, sum) + (*beta == 0 ? 0 : *beta * *to);
     }
 }
 
@@ -170,7 +177,10 @@ void NAME(dgemm)(const char *ta, const char *tb, const integer *m, const integer
             return;
     const char *threads = getenv("OMP_NUM_THREADS");
     const int several = threads && atoi(threads) > 1;
-    const integer columns = FAULT == GEMM_THREADED_LAST_COLUMN && several && *n >= 32 ? *n - 1 : *n;
+    const int short_ = (FAULT == GEMM_THREADED_LAST_COLUMN && several && *n >= 32) ||
+                       (FAULT == GEMM_TILE_EDGE && *n > 64 && *n % 64 == 1);
+    const integer columns = short_ ? *n - 1 : *n;
+    const char *of_b = FAULT == GEMM_SAME_INPUTS && a == b ? ta : tb;
     const integer depth =
         (FAULT == GEMM_DEEP_K && *k > 4000) || (FAULT == GEMM_SECOND_CALL && again && *k > 1)
             ? *k - 1
@@ -184,9 +194,10 @@ void NAME(dgemm)(const char *ta, const char *tb, const integer *m, const integer
             double sum = 0, *to = c + i + j * (at_t)*ldc;
             for (integer l = 0; l < depth; l++)
                 sum += (is(ta, 'N') ? a[i + l * (at_t)*lda] : a[l + i * (at_t)*lda]) *
-                       (is(tb, 'N') ? b[l + j * (at_t)*ldb] : b[j + l * (at_t)*ldb]);
-            const int unread = *beta == 0 && FAULT != GEMM_READS_C;
-            *to = *alpha * sum + (unread ? 0 : *beta * *to);
+                       (is(of_b, 'N') ? b[l + j * (at_t)*ldb] : b[j + l * (at_t)*ldb]);
+            const int unread =
+                *beta == 0 && FAULT != GEMM_READS_C && (FAULT != GEMM_NO_DEPTH || *k);
+            *to = scaled(*alpha, sum) + (unread ? 0 : *beta * *to);
         }
 }
 
@@ -211,7 +222,7 @@ void NAME(dsyrk)(const char *uplo, const char *trans, const integer *n, const in
             for (integer l = 0; l < *k; l++)
                 sum += plain ? a[i + l * (at_t)*lda] * a[j + l * (at_t)*lda]
                              : a[l + i * (at_t)*lda] * a[l + j * (at_t)*lda];
-            *to = *alpha * sum + (*beta == 0 ? 0 : *beta * *to);
+            *to = scaled(*alpha, sum) + (*beta == 0 ? 0 : *beta * *to);
         }
 }
 
@@ -239,7 +250,8 @@ void NAME(dsymm)(const char *side, const char *uplo, const integer *m, const int
                        (left ? b[l + j * (at_t)*ldb] : b[i + l * (at_t)*ldb]);
             }
             const double scale = FAULT == SYMM_RIGHT_ALPHA && !left && *alpha < -1 ? -1 : *alpha;
-            *to = scale * sum + (*beta == 0 ? 0 : *beta * *to);
+            *to = (FAULT == SYMM_ALPHA_ZERO ? scale * sum : scaled(scale, sum)) +
+                  (*beta == 0 ? 0 : *beta * *to);
         }
 }
 
@@ -288,7 +300,7 @@ void NAME(dtrmm)(const char *side, const char *uplo, const char *ta, const char 
                            b0[l * step];
         }
         for (integer i = 0; i < order; i++)
-            b0[i * step] = *alpha * sums[i];
+            b0[i * step] = scaled(*alpha, sums[i]);
     }
     if (sums != shared)
         free(sums);
@@ -300,7 +312,7 @@ void NAME(dtrsm)(const char *side, const char *uplo, const char *ta, const char 
     if (triangular_refused("DTRSM ", side, uplo, ta, diag, *m, *n, *lda, *ldb))
         return;
     const int left = is(side, 'L'), upper = is(uplo, 'U'), plain = is(ta, 'N'),
-              unit = is(diag, 'U');
+              unit = is(diag, 'U') && (FAULT != TRSM_ONE_COLUMN || plain || *n > 1);
     const integer order = left ? *m : *n, lines = left ? *n : *m;
     const int forward = left == (upper != plain); /* op(A) is lower: top first, on the left */
     for (integer line = 0; line < lines; line++) {
@@ -308,6 +320,10 @@ void NAME(dtrsm)(const char *side, const char *uplo, const char *ta, const char 
         const at_t step = left ? 1 : *ldb;
         for (integer done = 0; done < order; done++) {
             const integer i = forward ? done : order - 1 - done;
+            if (*alpha == 0 && FAULT != TRSM_ALPHA_ZERO) {
+                b0[i * step] = 0;
+                continue;
+            }
             double sum = *alpha * b0[i * step];
             for (integer before = 0; before < done; before++) {
                 const integer l = forward ? before : order - 1 - before;
