@@ -91,7 +91,7 @@ class BlasCase:
     steps: Mapping[str, int] = field(default_factory=dict)  # by operand: increments
     shared: bool = False  # the second input is the first one
     wrong: str = ""  # an argument with a value that is refused
-    special: tuple[str, ...] = ()  # operands with a special element: the first, or with this bit of the salt the last
+    special: tuple[str, ...] = ()  # operands with a special element: the first, or by the salt the last if it is no NaN
     special_value: float = math.nan
     placement: Placement = Placement.END
 
@@ -167,7 +167,8 @@ class BlasCase:
     def special_place(self, name: str) -> int:
         """The place of an operand's special element."""
         where = self.places[name]
-        return int(where.place[where.mask][-1 if self.salt & _LAST else 0])
+        last = self.salt & _LAST and not math.isnan(self.special_value)  # a lost last element is a wrong result alone
+        return int(where.place[where.mask][-1 if last else 0])
 
     def scale(self, name: str) -> int:
         """The divisor of off-diagonal elements, so that products and solutions stay bounded; 0: all are as drawn."""

@@ -177,9 +177,7 @@ void NAME(dgemm)(const char *ta, const char *tb, const integer *m, const integer
             return;
     const char *threads = getenv("OMP_NUM_THREADS");
     const int several = threads && atoi(threads) > 1;
-    const int short_ = (FAULT == GEMM_THREADED_LAST_COLUMN && several && *n >= 32) ||
-                       (FAULT == GEMM_TILE_EDGE && *n > 64 && *n % 64 == 1);
-    const integer columns = short_ ? *n - 1 : *n;
+    const integer columns = FAULT == GEMM_THREADED_LAST_COLUMN && several && *n >= 32 ? *n - 1 : *n;
     const char *of_b = FAULT == GEMM_SAME_INPUTS && a == b ? ta : tb;
     const integer depth =
         (FAULT == GEMM_DEEP_K && *k > 4000) || (FAULT == GEMM_SECOND_CALL && again && *k > 1)
@@ -195,6 +193,8 @@ void NAME(dgemm)(const char *ta, const char *tb, const integer *m, const integer
             for (integer l = 0; l < depth; l++)
                 sum += (is(ta, 'N') ? a[i + l * (at_t)*lda] : a[l + i * (at_t)*lda]) *
                        (is(of_b, 'N') ? b[l + j * (at_t)*ldb] : b[j + l * (at_t)*ldb]);
+            if (FAULT == GEMM_TILE_EDGE && j >= 64 && j % 64 == 0 && j + 1 == *n)
+                sum *= 2;
             const int unread =
                 *beta == 0 && FAULT != GEMM_READS_C && (FAULT != GEMM_NO_DEPTH || *k);
             *to = scaled(*alpha, sum) + (unread ? 0 : *beta * *to);
