@@ -58,7 +58,7 @@ class Measurement(File):
 
     page: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     title: str
-    payload: Literal["bench", "unseen", "points", "tuners", "kit", "peers", "output"]
+    payload: Literal["bench", "unseen", "points", "tuners", "kit", "peers", "judgement", "output"]
     commands: Annotated[list[str], Field(min_length=1)]
     machine: Machine
     versions: dict[str, str]
@@ -136,6 +136,38 @@ class Tuners(Record):
 
 class Output(Record):
     lines: Annotated[list[str], Field(min_length=1)]
+
+
+class Finding(Record):
+    """confirmed: what its C program printed, and its exit status, when it was run without tensorop."""
+
+    fault: str
+    calls: int
+    shared: list[str]
+    smallest: str
+    detail: str
+    program: str
+    confirmed: str = ""
+
+
+class JudgedFunction(Record):
+    function: str
+    calls: int
+    error_over_bound: Number
+    findings: list[Finding]
+
+
+class Judgement(Record):
+    """What `tensorop judge --blas LIB --format json` printed."""
+
+    library: str
+    arch: str
+    interfaces: list[str]
+    seed: int
+    seconds: Positive
+    ok: bool
+    remarks: list[str]
+    functions: Annotated[list[JudgedFunction], Field(min_length=1)]
 
 
 class Kit(Record):
@@ -260,18 +292,19 @@ class Measured:
 
     name: str
     about: Measurement
-    data: Bench | Unseen | Points | Tuners | Output | Kit | Peers
+    data: Bench | Unseen | Points | Tuners | Output | Kit | Peers | Judgement
     gpu: tuple[OnGpu, ...] = ()
     peers: tuple[BesidePeers, ...] = ()
 
 
-SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit | Peers]] = {
+SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit | Peers | Judgement]] = {
     "unseen": Unseen,
     "points": Points,
     "tuners": Tuners,
     "output": Output,
     "kit": Kit,
     "peers": Peers,
+    "judgement": Judgement,
 }
 
 
@@ -355,8 +388,11 @@ def versions() -> dict[str, str]:
     return found
 
 
-def run(commands: list[str]) -> str:
-    """Runs commands in the checkout; the last one's output. Raises UsageError where one fails."""
+def run(commands: list[str], may_find: bool = False) -> str:
+    """Runs commands in the checkout; the last one's output. Raises UsageError where one fails.
+
+    may_find: exit status 1 of the last one means findings, not a failure.
+    """
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     for number, command in enumerate(commands, 1):
         print(f"$ {command}", file=sys.stderr, flush=True)
@@ -368,13 +404,14 @@ def run(commands: list[str]) -> str:
             stdout=subprocess.PIPE if last else sys.stderr,
             text=True,
         )
-        if done.returncode:
+        if done.returncode not in ((0, 1) if last and may_find else (0,)):
             raise UsageError(f"'{command}' ended with exit status {done.returncode}", hint="run it alone and mend it")
     return done.stdout
 
 
 def record(about: dict[str, Any], output: str) -> dict[str, Any]:
     """The record of commands that printed this. about: page, title, payload and commands."""
+    output = output.replace(str(Path.home()), "~")  # of the paths of judged libraries
     data = {"lines": output.rstrip().splitlines()[-SHOWN:]} if about["payload"] == "output" else json.loads(output)
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     return {
@@ -415,7 +452,8 @@ def main() -> int:
         about: dict[str, Any] = {key: getattr(given, key) or known.get(key) for key in keys}
         if missing := [key for key, value in about.items() if not value]:
             raise UsageError(f"{path} is new: missing {', '.join(missing)}", hint="give them as options")
-        output = given.output.read_text(encoding="utf-8") if given.output else run(about["commands"])
+        finds = about["payload"] == "judgement"
+        output = given.output.read_text(encoding="utf-8") if given.output else run(about["commands"], finds)
         write(path, record(about, output))
     except TensoropError as error:
         print(f"error: {error.message}\nhint: {error.hint}", file=sys.stderr)

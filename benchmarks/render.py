@@ -22,6 +22,7 @@ from benchmarks.plots import Bar, Plot
 from benchmarks.records import (
     BesidePeers,
     Interval,
+    Judgement,
     Kit,
     Measured,
     OnGpu,
@@ -55,6 +56,7 @@ PAGES = {
     ),
     "board-model": ("Board models", "compare speeds that the board models predict with published measurements"),
     "tuners": ("Search strategies", "compare how many trials each search strategy needs"),
+    "judged": ("Judged libraries", "look up the faults that `tensorop judge --blas` found in BLAS libraries"),
 }
 OVERVIEW, FIRST_SUITE = "overview", "Suite quick"
 README_PAGES = ("gemm-rvv", "gemm-spacemit-k1", "gemm-cortex-a53", "gemm-avx512", "gemm-avx2")
@@ -77,6 +79,7 @@ READ = {
     "99 % of the best speed. The other tables show trials: the median over the seeds with its 95 % bootstrap interval.",
     "kit": "A ratio above 1 means that tensorop is faster than the fastest answer of cuBLASLt's queries, "
     "top-1 than its first answer.",
+    "judgement": "Each kind of fault of a function is one row, with the smallest call that shows it.",
     "peers": "A ratio above 1 means that tensorop is faster, by the clock of the GPU below; best is the fastest peer "
     "of each problem. Calls are captured in graphs, and the rounds of all are interleaved. pages: the speed of a cache "
     "in pages of 64 keys over that of one in one piece.",
@@ -600,6 +603,34 @@ def peers_lines(one: Measured) -> Iterator[Line]:
         yield Line(one, one.about.title, kind, 0, "measured", BEST, ratios, best=True)
 
 
+def judgement_section(judgement: Judgement) -> Section:
+    """The findings of a judged library, each with its smallest call."""
+    calls, seconds = sum(one.calls for one in judgement.functions), judgement.seconds
+    about = [
+        ["functions", str(len(judgement.functions))],
+        ["calls", f"{calls}, in {seconds:.0f} s"],
+        ["seed", str(judgement.seed)],
+        ["findings", str(sum(len(one.findings) for one in judgement.functions))],
+    ]
+    rows = [
+        [
+            f"`{of.function}`",
+            one.fault,
+            f"{one.calls} of {of.calls}",
+            ", ".join(one.shared),
+            f"`{one.smallest}`",
+            one.detail,
+            one.confirmed or "not run",
+        ]
+        for of in judgement.functions
+        for one in of.findings
+    ]
+    heads = ["function", "fault", "calls", "all of them have", "smallest call", "there", "its C program, run by hand"]
+    remarks = [f"- {remark}" for remark in judgement.remarks]
+    parts = [READ["judgement"], table(["", ""], about), *([table(heads, rows)] if rows else []), "\n".join(remarks)]
+    return Section("\n\n".join(filter(None, parts)), {})
+
+
 # Pages
 
 
@@ -617,6 +648,8 @@ def section(one: Measured) -> Section:
             return kit_section(one)
         case Peers():
             return peers_section(one)
+        case Judgement():
+            return judgement_section(one.data)
         case Output():
             return Section("\n".join(f"    {line}" for line in shown(one.data.lines)), {})
 

@@ -137,6 +137,25 @@ def test_a_record_without_the_baselines_other_function_is_marked_until_it_is_mea
     assert "| 1x64x64 | 2 | 4.00 (3.00 to 5.00) (gemv) |" in made[page]
 
 
+def test_a_judged_library_has_a_row_for_each_finding(tmp_path):
+    finding = {"fault": "wrong result", "calls": 3, "shared": ["k >= 7"], "smallest": "fortran n=9 k=7"}
+    finding |= {"detail": "c[1] is 2, expected 3", "program": "int main(void) {}"}
+    judged = {"function": "dsyrk", "calls": 50, "error_over_bound": 0.2, "findings": [finding]}
+    data = {"library": "~/libx.so", "arch": "x86_64", "interfaces": ["*_"], "seed": 4, "seconds": 2.5, "ok": False}
+    data |= {"remarks": ["a remark"], "functions": [judged, {**judged, "function": "ddot", "findings": []}]}
+    about = {**ABOUT, "page": "judged", "payload": "judgement", "title": "libx 1", "data": data}
+    record(tmp_path, "judged-x", about)
+    (text,) = (text for path, text in render.render(tmp_path).pages.items() if path.name == "judged.md")
+    assert "| calls | 100, in 2 s |" in text
+    row = "| `dsyrk` | wrong result | 3 of 50 | k >= 7 | `fortran n=9 k=7` | c[1] is 2, expected 3 | not run |"
+    assert row in text
+    assert "- a remark" in text
+    finding["confirmed"] = "exit status 1"
+    record(tmp_path, "judged-x", about)
+    page = render.render(tmp_path).pages[Path(f"{RESULTS}/judged.md")]
+    assert row.replace("not run", "exit status 1") in page
+
+
 def test_the_best_of_several_baselines_is_beside_the_first(tmp_path):
     ratios = {"openblas": Ratio(2.0, 1.9, 2.1), "mkl": Ratio(0.8, 0.7, 0.85), "best": Ratio(0.75, 0.7, 0.85)}
     ahead = {"openblas": Ratio(1.5, 1.4, 1.6), "mkl": Ratio(3.0, 3.0, 3.0), "best": Ratio(1.5, 1.3, 1.6)}
