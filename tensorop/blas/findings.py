@@ -61,8 +61,9 @@ def _rank(case: BlasCase) -> tuple[float, ...]:
     return (*((sum(case.sizes.values()), plain)), len([v for v in case.scalars.values() if v != 1]))
 
 
-def _plainness(one: Ruled) -> tuple[object, ...]:
-    return one.together, one.after_fork, _rank(one.case)
+def _order(one: Ruled) -> tuple[object, ...]:
+    """Calls that a program shows more surely first: of one caller, and repeated ones, which do not depend on others."""
+    return one.together, one.after_fork, not one.again, _rank(one.case)
 
 
 @dataclass
@@ -107,7 +108,7 @@ class FunctionRecord:
             return
         self.failing[one.fault].add(one)
         known = self.smallest.get(one.fault)
-        if known is None or _plainness(one) < _plainness(known):
+        if known is None or _order(one) < _order(known):
             self.smallest[one.fault] = one
 
     def shared(self, fault: BlasFault) -> tuple[str, ...]:
@@ -233,7 +234,7 @@ def described(ruled: Ruled) -> str:
         *([f"wrong {case.wrong}"] if case.wrong else []),
         *([f"threads={ruled.threads}"] if ruled.threads > 1 else []),
         *([f"VLEN={ruled.vlen}"] if ruled.vlen else []),
-        *(["second call"] if ruled.again else []),
+        *([f"call {ruled.again + 1} of equal ones"] if ruled.again > 1 else ["second call"] if ruled.again else []),
         *(["after fork"] if ruled.after_fork else []),
         *([f"beside {ruled.together - 1} others at once"] if ruled.together > 1 else []),
     ]

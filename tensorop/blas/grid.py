@@ -1,7 +1,8 @@
 """The calls that judge one function. Each round's depend on the seed, the function and the round alone.
 
 Round 0 has all flags on small and on larger sizes, sizes of zero, and every wrong argument. Round 1 has each size alone
-above 4,000, and all sizes large. All others are drawn.
+above 4,000, and all sizes large. Round 2 has the corners: each size as 0 and 1 with all flags, pairs of scalars, steps
+of either sign, and the same inputs. Round 3 has each size at each edge of usual tiles. All others are drawn.
 """
 
 from __future__ import annotations
@@ -60,8 +61,18 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
         for name, _ in itertools.product(sizes, range(_OF_EACH)):
             large = _fitting(rng, routine, dtype, str(rng.choice(layouts)), name, _VERY_LARGE)
             if large is not None:
-                yield large
+                yield _peaked(large)
         yield from _whole(rng, routine, dtype, str(rng.choice(layouts)), sizes)
+    elif number == 2:
+        yield from _corners(rng, routine, dtype, layouts, sizes)
+    elif number == 3:
+        turn = itertools.cycle(_letters(routine, dtype))
+        for name, size, _ in itertools.product(sizes, _TILES, range(4 - routine.level)):
+            edge = _drawn(rng, routine, dtype, str(rng.choice(layouts)), {**_small(rng, sizes), name: size})
+            if fits(edge := replace(edge, flags=next(turn), shared=False)):
+                yield edge
+                if routine.level == 1:  # fast paths are those of increments 1
+                    yield replace(edge, steps=dict.fromkeys(edge.steps, 1))
     else:
         for _ in range(_DRAWN):
             yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)

@@ -60,7 +60,8 @@ class _Batch:
     cases: Sequence[BlasCase]
     guest: Guest
     peers: Sequence[FunctionRecord]  # all functions of the library
-    forked: bool  # the largest call is made again after fork
+    forked: bool = False  # the largest call is made again after fork
+    times: int = 1  # so often each call is made, where that is more than usual
 
     @property
     def forks(self) -> bool:
@@ -149,6 +150,11 @@ def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Gue
             batches += [
                 _Batch(record, cases[at : at + _BATCH], guest, records, forks) for at in range(0, len(cases), _BATCH)
             ]
+            if drawn == _LEAST_ROUNDS:
+                plain = [
+                    one for one in cases if not one.wrong and 0 not in (*one.sizes.values(), *one.scalars.values())
+                ]
+                batches.append(_Batch(record, plain[:1], guest, records, times=_MANY))
         yield batches
         number += 1
 
@@ -164,14 +170,15 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
     right = [case for case in batch.cases if not case.wrong]
     several = sorted(right, key=lambda case: math.prod(case.sizes.values()))[-_AT_ONCE:]  # those that take longest
     if len(several) == _AT_ONCE:
-        made.append((tuple(map(replace, several)), False))
+        made.append((tuple(map(replace, several)), 0))
     fork_at = len(made) if several and batch.forks else -1
     if fork_at >= 0:
-        made.append(((replace(several[-1]),), False))
+        made.append(((replace(several[-1]),), 0))
     requests = [Check(call(cases, number == fork_at)) for number, (cases, _) in enumerate(made)]
     parts = list(itertools.accumulate(not again for _, again in made))
     replies = session.run(of.runner, program, requests, timeout_s=_CALL_S, guest=batch.guest, parts=parts)
     wanted: Mapping[str, oracle.Expected] = {}
+    first: BlasFault | None = None
     for at, ((cases, again), reply) in enumerate(zip(made, replies, strict=True)):
         if again and reply.outcome.message.startswith("not run after"):
             continue
@@ -179,6 +186,7 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
             if not again:
                 wanted = {} if case.wrong else oracle.expected(case)
             one = ruling.ruled(case, number, reply, wanted, again)
+            first = one.fault if not again else first
             if at == fork_at:
                 fault = BlasFault.FORK if one.fault is BlasFault.HANG else one.fault
                 one = replace(one, after_fork=True, fault=fault)

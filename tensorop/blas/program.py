@@ -80,7 +80,7 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
         loop = "for (int again = 0, status; again < 2; again++) {"
         body = [loop, f"    {fork}", "    alarm(15 * again);", *(f"    {line}" for line in body), "}"]
     elif ruled.again:
-        body = ["for (int again = 0; again < 2; again++) {", *(f"    {line}" for line in body), "}"]
+        body = [f"for (int again = 0; again <= {ruled.again}; again++) {{", *(f"    {line}" for line in body), "}"]
     lines += [*body, *_shown(case, ruled)]
     if ruled.after_fork:
         head = head.replace(

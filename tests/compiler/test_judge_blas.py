@@ -42,6 +42,14 @@ FAULTS = {
     "GER_ROWS_ABOVE_4096": ("dger", "wrong result"),
     "DOT_NAN_IS_ZERO": ("ddot", "NaN of an operand"),
     "TRMM_SHARED_SCRATCH": ("dtrmm", "wrong result"),
+    "GEMM_NO_DEPTH": ("dgemm", "NaN"),
+    "GEMM_SAME_INPUTS": ("dgemm", "wrong result"),
+    "GEMM_TILE_EDGE": ("dgemm", "wrong result"),
+    "GER_HUNDREDTH_CALL": ("dger", "wrong result"),
+    "GEMV_ONE_ROW": ("dgemv", "wrong result"),
+    "SYMM_ALPHA_ZERO": ("dsymm", "NaN"),
+    "TRSM_ONE_COLUMN": ("dtrsm", "NaN"),
+    "TRSM_ALPHA_ZERO": ("dtrsm", "NaN"),
     "GEMM_AFTER_FORK": ("dgemm", "did not return after fork"),
 }
 BASIC = ("SYRK_OTHER_HALF", "SYMM_BOTH_HALVES", "DOT_LAST_ELEMENT")

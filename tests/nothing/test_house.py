@@ -20,7 +20,7 @@ MOST_LINES = {
     ".": 1_162,
     "author": 5_693,
     "backends": 367,
-    "blas": 1_606,
+    "blas": 1_715,
     "calibration": 404,
     "cli": 2_161,
     "cluster": 394,
@@ -48,7 +48,7 @@ MOST_LINES = {
     "warm": 393,
 }
 MOST_LINES_OF_THE_PROVER = 1_894  # author/addresses, part of author
-MOST_LINES_OF_BENCHMARKS = 7_330
+MOST_LINES_OF_BENCHMARKS = 7_400
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
 NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns
