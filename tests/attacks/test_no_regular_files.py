@@ -17,10 +17,9 @@ from tensorop import api
 from tensorop.errors import BoardError, JobError, TensoropError
 from tensorop.kits import product as kit_products
 from tensorop.model.job import Job
-from tensorop.package import library
 from tensorop.runners.ssh import Ssh
 from tensorop.specs import files, jsontext
-from tensorop.toolchain import disassembly, gate
+from tensorop.toolchain import disassembly, gate, shared_library
 from tensorop.warm import reading
 from tests.support import badfiles, products
 from tests.support.commands import ROOT
@@ -103,7 +102,7 @@ def test_what_reads_objects_and_libraries_opens_regular_files_alone(kind: str, t
     path = badfiles.place(kind, tmp_path / "x")
     refused = gate.check_object(path)
     said = [refused.message if refused else ""]
-    for read in (library.facts, disassembly.disassembled):
+    for read in (shared_library.facts, disassembly.disassembled):
         try:
             read(path)
         except OSError as error:
