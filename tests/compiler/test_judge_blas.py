@@ -51,6 +51,12 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "TRSM_ONE_COLUMN": ("dtrsm", "NaN"),
     "TRSM_ALPHA_ZERO": ("dtrsm", "NaN"),
     "GEMM_AFTER_FORK": ("dgemm", "did not return after fork"),
+    "GEMMTR_OTHER_HALF": ("dgemmtr", "wrote memory", "wrong result", "NaN"),
+    "GEMMTR_DIAGONAL_BLOCK": ("dgemmtr", "wrote memory"),
+    "SYR2K_ONE_PRODUCT": ("dsyr2k", "wrong result"),
+    "SYR2K_UNCHECKED_TRIANGLE": ("dsyr2k", "operands changed"),
+    "TRSM_EDGE_OF_BLOCK": ("dtrsm", "wrong result"),
+    "TRMM_RIGHT_HALF": ("dtrmm", "wrong result", "NaN"),
 }
 BASIC = ("SYRK_OTHER_HALF", "SYMM_BOTH_HALVES", "DOT_LAST_ELEMENT")
 

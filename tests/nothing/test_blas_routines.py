@@ -11,6 +11,7 @@ from tensorop.errors import UsageError
 # From the argument checks of netlib's Fortran sources: routine -> number of arguments, and INFO of each wrong one.
 NETLIB = {
     "dgemm": (13, "transa 1 transb 2 m 3 n 4 k 5 lda 8 ldb 10 ldc 13"),
+    "dgemmtr": (13, "uplo 1 transa 2 transb 3 n 4 k 5 lda 8 ldb 10 ldc 13"),
     "dsymm": (12, "side 1 uplo 2 m 3 n 4 lda 7 ldb 9 ldc 12"),
     "zhemm": (12, "side 1 uplo 2 m 3 n 4 lda 7 ldb 9 ldc 12"),
     "dsyrk": (10, "uplo 1 trans 2 n 3 k 4 lda 7 ldc 10"),
@@ -34,7 +35,7 @@ NETLIB = {
     "zhpr2": (8, "uplo 1 n 2 incx 5 incy 7"),
 }  # fmt: skip
 # The reference BLAS has so many functions of each type, without s/dcabs1; scnrm2 and the like count for c and z.
-FUNCTIONS = {"s": 36, "d": 34, "c": 38, "z": 38}
+FUNCTIONS = {"s": 38, "d": 36, "c": 40, "z": 40}  # and gemmt, which other libraries have
 CHECKED = (Role.FLAG, Role.SIZE, Role.LEADING, Role.INCREMENT)
 
 

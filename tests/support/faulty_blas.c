@@ -39,6 +39,12 @@ enum {
     TRSM_ONE_COLUMN,
     TRSM_ALPHA_ZERO,
     GEMM_AFTER_FORK,
+    GEMMTR_OTHER_HALF,
+    GEMMTR_DIAGONAL_BLOCK,
+    SYR2K_ONE_PRODUCT,
+    SYR2K_UNCHECKED_TRIANGLE,
+    TRSM_EDGE_OF_BLOCK,
+    TRMM_RIGHT_HALF,
 };
 
 #ifdef WIDE
@@ -234,6 +240,69 @@ void NAME(dsyrk)(const char *uplo, const char *trans, const integer *n, const in
         }
 }
 
+/* The rows and columns of op(X) lie so far apart. */
+static at_t down(const char *trans, integer ld) { return is(trans, 'N') ? 1 : ld; }
+static at_t across(const char *trans, integer ld) { return is(trans, 'N') ? ld : 1; }
+
+void NAME(dgemmtr)(const char *uplo, const char *ta, const char *tb, const integer *n,
+                   const integer *k, const double *alpha, const double *a, const integer *lda,
+                   const double *b, const integer *ldb, const double *beta, double *c,
+                   const integer *ldc) {
+    const int upper = is(uplo, 'U');
+    if (refused("DGEMMTR", !upper && !is(uplo, 'L')                  ? 1
+                           : !known(ta)                              ? 2
+                           : !known(tb)                              ? 3
+                           : *n < 0                                  ? 4
+                           : *k < 0                                  ? 5
+                           : *lda < larger(1, is(ta, 'N') ? *n : *k) ? 8
+                           : *ldb < larger(1, is(tb, 'N') ? *k : *n) ? 10
+                           : *ldc < larger(1, *n)                    ? 13
+                                                                     : 0))
+        return;
+    for (integer j = 0; j < *n; j++)
+        for (integer i = 0; i < *n; i++) {
+            const int block = FAULT == GEMMTR_DIAGONAL_BLOCK && i / 16 == j / 16;
+            const int other = FAULT == GEMMTR_OTHER_HALF && is(ta, 'N') && !is(tb, 'N');
+            if (!block && (upper != other ? i > j : i < j))
+                continue;
+            double sum = 0, *to = c + i + j * (at_t)*ldc;
+            for (integer l = 0; l < *k; l++)
+                sum += a[i * down(ta, *lda) + l * across(ta, *lda)] *
+                       b[l * down(tb, *ldb) + j * across(tb, *ldb)];
+            *to = scaled(*alpha, sum) + (*beta == 0 ? 0 : *beta * *to);
+        }
+}
+
+void NAME(dsyr2k)(const char *uplo, const char *trans, const integer *n, const integer *k,
+                  const double *alpha, const double *a, const integer *lda, const double *b,
+                  const integer *ldb, const double *beta, double *c, const integer *ldc) {
+    const int upper = is(uplo, 'U');
+    const integer lines = is(trans, 'N') ? *n : *k;
+    const int unchecked = FAULT == SYR2K_UNCHECKED_TRIANGLE;
+    if (refused("DSYR2K", !upper && !is(uplo, 'L') && !unchecked ? 1
+                          : !known(trans)                        ? 2
+                          : *n < 0                               ? 3
+                          : *k < 0                               ? 4
+                          : *lda < larger(1, lines)              ? 7
+                          : *ldb < larger(1, lines)              ? 9
+                          : *ldc < larger(1, *n)                 ? 12
+                                                                 : 0))
+        return;
+    const at_t of_a = down(trans, *lda), of_b = down(trans, *ldb);
+    for (integer j = 0; j < *n; j++)
+        for (integer i = 0; i < *n; i++) {
+            if (upper ? i > j : i < j)
+                continue;
+            double sum = 0, *to = c + i + j * (at_t)*ldc;
+            for (integer l = 0; l < *k; l++) {
+                const double *al = a + l * across(trans, *lda), *bl = b + l * across(trans, *ldb);
+                const double one = al[i * of_a] * bl[j * of_b], two = bl[i * of_b] * al[j * of_a];
+                sum += one + (FAULT == SYR2K_ONE_PRODUCT ? one : two);
+            }
+            *to = scaled(*alpha, sum) + (*beta == 0 ? 0 : *beta * *to);
+        }
+}
+
 void NAME(dsymm)(const char *side, const char *uplo, const integer *m, const integer *n,
                  const double *alpha, const double *a, const integer *lda, const double *b,
                  const integer *ldb, const double *beta, double *c, const integer *ldc) {
@@ -307,7 +376,7 @@ void NAME(dtrmm)(const char *side, const char *uplo, const char *ta, const char 
                                  : triangular(a, *lda, upper, plain, unit, l, i)) *
                            b0[l * step];
         }
-        for (integer i = 0; i < order; i++)
+        for (integer i = 0; i < (FAULT == TRMM_RIGHT_HALF && !left ? order / 16 * 16 : order); i++)
             b0[i * step] = scaled(*alpha, sums[i]);
     }
     if (sums != shared)
@@ -341,7 +410,8 @@ void NAME(dtrsm)(const char *side, const char *uplo, const char *ta, const char 
             }
             if (FAULT == TRSM_ABOVE_DIAGONAL && !upper && i + 1 < order)
                 sum += 0 * a[i + (i + 1) * (at_t)*lda];
-            b0[i * step] = sum / triangular(a, *lda, upper, plain, unit, i, i);
+            if (FAULT != TRSM_EDGE_OF_BLOCK || done % 16 || !done || done + 1 < order)
+                b0[i * step] = sum / triangular(a, *lda, upper, plain, unit, i, i);
         }
     }
 }
