@@ -73,7 +73,9 @@ class Library:
         self.operators = dict(operators)
         self.dtypes: tuple[str, ...] = tuple(sorted({dtype for one in operators.values() for dtype in one.dtypes}))
         for name, loaded in operators.items():
-            setattr(self, name, bindings[name].bind(loaded))  # an attribute, so that calls skip __getattr__
+            bound = bindings[name].bind(loaded)
+            for of, function in bound.items() if isinstance(bound, Mapping) else [(name, bound)]:
+                setattr(self, of, function)  # an attribute, so that calls skip __getattr__
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         raise AttributeError(f"this library computes {', '.join(self.__dict__['operators'])}, there is no '{name}'")

@@ -28,7 +28,7 @@ CONTENTS = {
     ],
     "How-to: use": [
         "how-to/use-the-library.md", "how-to/use-conv2d.md", "how-to/use-attention.md", "how-to/replace-blas.md",
-        "how-to/judge-blas.md", "how-to/compare-in-ci.md",
+        "how-to/use-blas.md", "how-to/judge-blas.md", "how-to/compare-in-ci.md",
         "how-to/troubleshooting.md", "how-to/report-a-vulnerability.md",
     ],
     "How-to: extend": [

@@ -30,6 +30,7 @@ from tensorop.model import bench
 from tensorop.model.job import Job
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.package import routines
 from tensorop.render import render
 from tensorop.specs import catalog, operators, platforms, products
 
@@ -177,8 +178,9 @@ c = library.gemm(np.ones((8, 4), np.float32), np.ones((4, 8), np.float32))
         _docstring(inspect.getdoc(tensorop.Library) or ""),
         table(["Member", "Type", "Meaning"], _members()),
     ]
-    bindings = {f"library.{name}": f"{name}/binding.py" for name in catalog.names("templates")}
-    devices = (name for name in catalog.names("templates") if operators.serves_devices(operators.load(name)))
+    known = {name: operators.load(name) for name in catalog.names("templates")}
+    bindings = {f"library.{name}": f"{name}/binding.py" for name, one in known.items() if one.extension is None}
+    devices = (name for name, one in known.items() if operators.serves_devices(one))
     bindings |= {f"library.{name} of a GPU library": f"{name}/device/binding.py" for name in devices}
     for title, file in bindings.items():
         name = title.split()[0].removeprefix("library.")
@@ -261,10 +263,11 @@ def c_page() -> str:
         "Include `tensorop/NAME.h` and link `-ltensorop_NAME`. The headers below are those of a library with every",
         "dtype; they are shown for f32, and a table has the names for the others.\n",
     ]
-    gemm, conv2d, attention = map(operators.load, ("gemm", "conv2d", "attention"))
+    gemm, blas, conv2d, attention = map(operators.load, ("gemm", "blas", "conv2d", "attention"))
     parts += _header("common.h", gemm, "Common to all libraries: status codes, threads, provenance.")
     parts += _header("gemm.h", gemm, "Matrix products.", _functions(gemm))
     parts += _header("cblas.h", gemm, "The standard names, in `libtensorop_cblas`.")
+    parts += _header("blas.h", blas, "Further routines, in `libtensorop_blas` of `tensorop blas`, for f32 and f64.")
     parts += _header("conv2d.h", conv2d, "Convolutions.", _functions(conv2d))
     parts += _header("attention.h", attention, "Attention.", _functions(attention))
     parts += _header("device/header.h", gemm, "Matrix products on NVIDIA GPUs, from the CUDA platforms.")
@@ -288,7 +291,8 @@ def _header(name: str, operator: Operator, purpose: str, more: str = "") -> Iter
     template = f"{name}.j2" if device else f"product/{name}.j2"
     names: dict[str, object] = {"dtypes": ["bf16", "f16"] if device else ["f32"], "types": spec.types}
     names |= {"platform_name": "PLATFORM", "arch": "riscv64", "tool_version": tensorop.__version__}
-    names |= {"statuses": spec.statuses, "c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
+    names |= {"routines": routines.described(spec.routines), "statuses": spec.statuses}
+    names |= {"c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
     names |= library.terms(operator) if device else {}
     folders = kernels.folders(operator) if device else products.folders(operator)
     text = render.formatted(render.environment(folders).get_template(template).render(names))

@@ -74,7 +74,9 @@ def find(path: Path) -> BlasLibrary:
         if match := _SYMBOL.fullmatch(name):
             counts[match[1], match[2] is not None, match[4]] += 1
     best: dict[bool, BlasInterface] = {}
-    for (prefix, cblas, suffix), _ in sorted(counts.items(), key=lambda item: (item[1], item[0][2])):
+    # of equally many names those without a prefix, with integers of 32 bits
+    order = sorted(counts.items(), key=lambda item: (item[1], not item[0][0], "64" not in item[0][2]))
+    for (prefix, cblas, suffix), _ in order:
         best[cblas] = BlasInterface(cblas, prefix, suffix, "64" in suffix or _WIDE_FILE.search(path.name) is not None)
     if not best:
         raise UsageError(

@@ -18,7 +18,7 @@ from tensorop.specs import yamlfile
 
 TYPES = "sdcz"
 COMPLEX = "cz"
-_FLAGS = {"side": "LR", "uplo": "UL", "trans": "NTC", "transa": "NTC", "transb": "NTC", "diag": "NU"}
+LETTERS = {"side": "LR", "uplo": "UL", "trans": "NTC", "transa": "NTC", "transb": "NTC", "diag": "NU"}
 _SIZES = ("m", "n", "k", "kl", "ku")
 _REAL = {"s": "float", "d": "double", "c": "float", "z": "double"}
 _TRANS = {"N": 111, "T": 112, "C": 113}
@@ -112,7 +112,7 @@ class BlasRoutine:
 
     def flags(self, dtype: str) -> dict[str, str]:
         """The legal letters of each flag, in upper case."""
-        own = {**_FLAGS, **self.given_flags, **(self.complex_flags if dtype in COMPLEX else {})}
+        own = {**LETTERS, **self.given_flags, **(self.complex_flags if dtype in COMPLEX else {})}
         return {one.name: own[one.name] for one in self.of_role(Role.FLAG)}
 
     def of_role(self, *roles: Role) -> list[Argument]:
@@ -138,7 +138,7 @@ def _argument(name: str, real: Sequence[str], operands: Mapping[str, BlasOperand
     for prefix, role in (("inc", Role.INCREMENT), ("ld", Role.LEADING)):
         if name.startswith(prefix):
             return Argument(name, role, of=name.removeprefix(prefix))
-    role = Role.FLAG if name in _FLAGS else Role.SIZE if name in _SIZES else Role.SCALAR
+    role = Role.FLAG if name in LETTERS else Role.SIZE if name in _SIZES else Role.SCALAR
     return Argument(name, role, name in real)
 
 

@@ -17,6 +17,7 @@ from tensorop.dispatch import inside, winners
 from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
+from tensorop.job import routines
 from tensorop.model.bench import Bench
 from tensorop.model.kernel import Variant
 from tensorop.model.stage_run import StageRun
@@ -260,6 +261,7 @@ def _verify(
     counts = sorted({verdict.threads for verdict in verdicts} - {1})
     several = f", some of them with {' and '.join(map(str, counts))} threads" if counts else ""
     yield Note(f"{cases} calls passed{several}; {error_text(errors)}")
+    yield from routines.judged(whole, staged)
     calls = _paths(whole, found)
     yield Note(f"{calls} calls of kernels alone passed: each path through each tile was taken")
     return verdicts

@@ -120,6 +120,7 @@ class Operator:
     numbers: tuple[str, ...] = ()  # names for templates in addition to their tunables: sizes of the rendered tile
     threads: Threads | None = None  # None: a generated dispatch uses one thread
     device: DeviceInterface | None = None  # its calls on GPUs; None: it has no products for them
+    extension: Path | None = None  # the folder of an operator that `extends` the one of `folder`: its product is larger
 
     @property
     def on_device(self) -> DeviceInterface:
@@ -145,7 +146,8 @@ class Operator:
 
         Around a driver of its own it has generated parts rather than those of `uses`, whose operands are others.
         """
-        own, generated = (self.folder,), (paths.generated_dir(),)
+        own = (self.extension, self.folder) if self.extension else (self.folder,)
+        generated = (paths.generated_dir(),)
         return (*own, *generated, *self.uses) if (self.folder / DRIVER).is_file() else (*own, *self.uses, *generated)
 
     @cached_property

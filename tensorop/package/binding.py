@@ -16,7 +16,7 @@ from tensorop.model.number import Number
 from tensorop.model.operator import Operator
 from tensorop.model.signature import Operand
 from tensorop.package.arguments import Array, dense, real, require_apart, require_output, whole
-from tensorop.specs import operators, products
+from tensorop.specs import extension, operators, products
 
 _NO_MEMORY, _UNSUPPORTED = -5, -1  # of common.h
 
@@ -27,14 +27,31 @@ class Binding(Protocol):
     def declarations(self, dtypes: Sequence[str]) -> str:
         """The C declarations that `bind` uses, for cffi."""
 
-    def bind(self, library: Any) -> Callable[..., Any]:
-        """The function that calls a loaded library, which has cffi's `ffi` and `lib`, `dtypes` and `file`."""
+    def bind(self, library: Any) -> Callable[..., Any] | Mapping[str, Callable[..., Any]]:
+        """The function that calls a loaded library, which has cffi's `ffi` and `lib`, `dtypes` and `file`.
+
+        Or several functions by their names.
+        """
 
 
 def of(operator: Operator, device: bool = False) -> Binding:
     """The binding of an operator. device: of its products for GPUs. Raises SpecError for a broken binding.py."""
     own = operators.binding(operator, device)
-    return cast(Binding, own) if own is not None else _Generated(operator)
+    found = cast(Binding, own) if own is not None else _Generated(operator)
+    return found if operator.extension is None else _Extended(operator, found)
+
+
+class _Extended:
+    """The binding of an operator that extends another one: that one's call by its name, and more."""
+
+    def __init__(self, operator: Operator, base: Binding) -> None:
+        self._name, self._base, self._more = operator.folder.name, base, extension.calls(operator)
+
+    def declarations(self, dtypes: Sequence[str]) -> str:
+        return self._base.declarations(dtypes) + (self._more.declarations(dtypes) if self._more else "")
+
+    def bind(self, library: Any) -> Mapping[str, Callable[..., Any]]:
+        return {self._name: self._base.bind(library), **(self._more.bind(library) if self._more else {})}
 
 
 class _Generated:

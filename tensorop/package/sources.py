@@ -16,7 +16,7 @@ from tensorop.model.kernel import KernelTemplate, Source, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.winner import Leaf, Split, Tree, Winners
-from tensorop.package import card
+from tensorop.package import card, routines
 from tensorop.render import instantiate, render, words
 from tensorop.render.texts import Texts
 from tensorop.specs import products
@@ -132,6 +132,7 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         "dtypes": [w.dtype for w in winners],
         "types": {w.dtype: {**spec.types.get(w.dtype, {}), "compute": work.compute(w)} for w in winners},
         "statuses": spec.statuses,
+        "routines": routines.described(spec.routines),
         "platform_name": platform.name,
         "arch": platform.arch,
         "tool_version": __version__,
@@ -148,9 +149,10 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         work.private += drivers
         names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
         names["trees"] = [_tree(operator, tree, part.measured) for tree in w.trees]
-        units += [
-            Unit(f"{Path(n).stem}_{w.dtype}.c", work.product(n, names), needs=_needs(spec, n)) for n in spec.dtype
-        ]
+        for n, tuned in (*((n, False) for n in spec.dtype), *((n, True) for n in spec.tuned)):
+            text = work.product(n, {**names, "tuned": tuned})
+            name = f"{Path(n).stem}_{w.dtype}{'_tuned' if tuned else ''}.c"
+            units.append(Unit(name, text, tuned=tuned, needs=_needs(spec, n)))
     libraries: list[ProductLibrary] = []
     for name, library in spec.libraries.items():
         first = not libraries

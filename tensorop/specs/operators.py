@@ -28,7 +28,7 @@ from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
 from tensorop.model.signature import Operand
-from tensorop.specs import catalog, oracle, pymodule, yamlfile
+from tensorop.specs import catalog, extension, oracle, pymodule, yamlfile
 from tensorop.specs.yamlfile import File, Record
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -278,6 +278,8 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     """An operator by name. Raises UsageError for an unknown one, SpecError for a broken folder."""
     folder = catalog.find("templates", name, plugins).absolute()  # tools run in other folders
     path = folder / "operator.yaml"
+    if "extends" in (given := yamlfile.read(path)):
+        return extension.extended(name, path, given, partial(load, plugins=plugins))
     spec = yamlfile.validate(OperatorSpec, _whole(path, plugins), str(path))
     if spec.name != name:
         raise SpecError(f"{path}: key 'name': expected '{name}' as the folder is called, got '{spec.name}'")
@@ -288,8 +290,7 @@ def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
     flags = {key: {str(of): of} if isinstance(of, int) else of for key, of in spec.flags.items()}
     code = folder / "reference.py"
     own = _contract(code)
-    more = base.reference if base else None
-    fields = (name, shapes, operands, spec.parameters, flags, more, spec.workspace)
+    fields = (name, shapes, operands, spec.parameters, flags, base.reference if base else None, spec.workspace)
     reference = _answer(code, "__init__", lambda: own(*fields))
     suites = {key: _read(path, f"suites.{key}", shapes, given) for key, given in spec.suites.items()}
     example = reference.problem(spec.dtypes[0], shapes.named(next(iter(suites.values()))[0]), spec.layouts[0])

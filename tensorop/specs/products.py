@@ -28,8 +28,19 @@ class LibrarySpec(Record):
 
     description: str
     sources: tuple[str, ...] = Field(default=(), strict=False)
-    names: dict[str, list[str]]  # dtype or `all` -> public symbols
+    names: dict[str, list[str]] = Field(default_factory=dict)  # dtype or `all` -> public symbols
     api: str = ""  # interface of adapter.c that it has for these dtypes; comparisons with other libraries use it
+    # its names for each of the product's BLAS routines, where {routine} is the routine with the letter of a type
+    routines: tuple[str, ...] = Field(default=(), strict=False)
+
+
+class RoutineSpec(Record):
+    """A BLAS routine of the product, by its name in tensorop/blas/routines.yaml."""
+
+    computes: str  # a sentence for headers
+    # the arguments of the column-major call that computes a row-major one, each in the place of one of the
+    # column-major call's own; ~ before a flag: its other value
+    row_major: str
 
 
 class ProductSpec(File):
@@ -41,29 +52,48 @@ class ProductSpec(File):
     kernel: str = "kernel.c"
     tile: str = ""  # the part of a kernel's file name for its tunables; by default all of them
     dtype: tuple[str, ...] = Field(default=("dispatch.c",), strict=False)
+    # those of `dtype` that are compiled again for the platform's ISA: their templates see that `tuned` is true
+    tuned: tuple[str, ...] = Field(default=(), strict=False)
     libraries: dict[str, LibrarySpec] = Field(default_factory=dict)  # by default tensorop_OPERATOR
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> variables for the templates
     statuses: dict[str, str] = Field(default_factory=dict)  # name -> sentence, numbered from 1; by default the faults
     settings: dict[str, int] = Field(default_factory=dict)
     # dispatch feature that several threads cut -> side of the tile (`tile` of reference.py) that stays whole; two
     threads: dict[str, str] = Field(default_factory=dict)
+    routines: dict[str, RoutineSpec] = Field(default_factory=dict)
     calls: dict[str, list[str]] = Field(default_factory=dict)  # file -> functions outside of the product that it calls
 
 
 def load(operator: Operator) -> ProductSpec:
     """The product of an operator. Raises SpecError with file, key and the expected value."""
-    path: Path = operator.folder / FOLDER / "product.yaml"
-    given: dict[str, object] = yamlfile.read(path) if os.path.lexists(path) else {"schema": 1}
+    given: dict[str, object] = {"schema": 1}
+    for folder in filter(None, (operator.folder, operator.extension)):  # an extension's keys over those it extends
+        path: Path = folder / FOLDER / "product.yaml"
+        given |= yamlfile.read(path) if os.path.lexists(path) else {}
     spec = yamlfile.validate(ProductSpec, given, str(path))
     name = f"tensorop_{operator.name}"
     whole = {
         "headers": spec.headers or (f"{operator.name}.h",),
-        "libraries": spec.libraries or {name: _generated(name, operator)},
+        "libraries": _with_routines(spec) or {name: _generated(name, operator)},
         "types": spec.types or {dtype: {"function": f"{name}_{dtype}"} for dtype in operator.dtypes},
         "statuses": spec.statuses or {fault.name: fault.sentence for fault in operator.interface.faults},
         "settings": {"plain": "plain.c" in spec.dtype, **(spec.settings or {"work_per_thread": WORK_PER_THREAD})},
     }
     return spec.model_copy(update=whole)
+
+
+def _with_routines(spec: ProductSpec) -> dict[str, LibrarySpec]:
+    """The libraries with their names of BLAS routines."""
+    letters = {dtype: of["blas"] for dtype, of in spec.types.items() if "blas" in of}
+    made = {}
+    for name, one in spec.libraries.items():
+        known = {
+            dtype: [form.format(routine=letter + routine) for routine in spec.routines for form in one.routines]
+            for dtype, letter in letters.items()
+        }
+        names = {of: [*dict.fromkeys((*one.names.get(of, ()), *known.get(of, ())))] for of in {**one.names, **known}}
+        made[name] = one.model_copy(update={"names": names})
+    return made
 
 
 def _generated(name: str, operator: Operator) -> LibrarySpec:

@@ -36,7 +36,7 @@ def nearest(
     These are the sources of this operator, dtype and platform; else of its nearest ancestor; else of the most similar
     platform with the same primitives. Files that the user names are all used.
     """
-    of = operator.name, dtype
+    of = operator.folder.name, dtype
     whole = [s for s in sources if of in s.choices or any(is_whole(known, operator) for known in s.known.get(of, ()))]
     if job.warm_start not in (AUTO, NONE):
         return whole
@@ -50,7 +50,7 @@ def nearest(
 def surely(sources: Sequence[WarmSource], job: Job, operator: Operator, platform: Platform, dtype: str) -> int:
     """Number of variants that a dtype's search tries even without time."""
     near = nearest(sources, job, operator, platform, dtype)
-    return min(MOST, sum(len(source.known.get((operator.name, dtype), ())) for source in near))
+    return min(MOST, sum(len(source.known.get((operator.folder.name, dtype), ())) for source in near))
 
 
 def begin(
@@ -245,7 +245,7 @@ class _Fit:
 
     def choice(self, source: WarmSource) -> DtypeRecord | None:
         """The choice of a source for this platform or an ancestor, if its variants and trees are legal here."""
-        found = source.choices.get((self._operator.name, self._dtype))
+        found = source.choices.get((self._operator.folder.name, self._dtype))
         if found is None or source.platform not in self._platform.lineage:
             return None
         points = [StartPoint(one["template"], Point.of(one["point"])) for one in found["variants"]]

@@ -30,7 +30,7 @@ MAX_LINES = 450
 FEW_LINES = 400
 
 # Words of general use that are also names of plug-ins.
-GENERAL = {"bandit", "generic", "grid", "native", "random", "scalar"}
+GENERAL = {"bandit", "blas", "generic", "grid", "native", "random", "scalar"}
 # What of the core may name a plug-in: defaults, examples in help texts, files of others that bear an ISA's name.
 MAY_NAME = {
     "tensorop/cli/catalog_commands.py": {"bayes", "gemm", "rvv"},

@@ -40,6 +40,8 @@ def things() -> list[str]:
     for name in catalog.names("templates"):
         operator = operators.load(name)
         found += [f"dtype {name}/{dtype}" for dtype in operator.dtypes]
+        if operator.extension is not None:  # its templates and controls are those of the operator that it extends
+            continue
         found += [f"template {name}/{file.name.split('.')[0]}" for file in operator.folder.glob("kernels/*.j2")]
         found += [f"control {name}/{file.stem}" for file in operator.folder.glob("controls/*.c")]
     found += [f"command {words}" for words in _commands(cli, ())]

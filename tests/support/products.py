@@ -95,9 +95,14 @@ def _variant(template: KernelTemplate, dtype: str, **chosen: int) -> Variant:
     return instantiate.variant(operators.load("gemm"), template, dtype, point)
 
 
-def product(platform: str, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None) -> Product:
-    """found: other winners than the fixed ones of `dtypes`."""
-    part = OperatorPart(operators.load("gemm"), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
+def product(
+    platform: str,
+    dtypes: tuple[str, ...] = ("f32", "f64"),
+    found: Sequence[Winners] | None = None,
+    operator: str = "gemm",
+) -> Product:
+    """found: other winners than the fixed ones of `dtypes`; operator: gemm, or one that extends it."""
+    part = OperatorPart(operators.load(operator), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
     return making.product(platforms.load(platform), [part])
 
 
@@ -108,16 +113,20 @@ def reached(folder: Path, runner: str | None = None) -> tuple[Opened, Target]:
 
 
 def install(
-    platform: str, folder: Path, dtypes: tuple[str, ...] = ("f32", "f64"), found: Sequence[Winners] | None = None
+    platform: str,
+    folder: Path,
+    dtypes: tuple[str, ...] = ("f32", "f64"),
+    found: Sequence[Winners] | None = None,
+    operator: str = "gemm",
 ) -> Path:
     """A copy of the product in `folder`. The first test of a run that wants a product makes it for all."""
-    wanted = repr((platform, winners(dtypes) if found is None else found))
+    wanted = repr((platform, operator, winners(dtypes) if found is None else found))
     name = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     made = Path(os.environ["TENSOROP_OBJECTS"]).with_name("products") / name
     made.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{made}.lock"):
         if not made.exists():
-            publish.publish(publish.stage(product(platform, dtypes, found), made), made)
+            publish.publish(publish.stage(product(platform, dtypes, found, operator), made), made)
     folder.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copytree(made, folder, symlinks=True, dirs_exist_ok=True))
 
