@@ -209,6 +209,20 @@ def _anywhere(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> C
     return _case(dtype, values, rng)
 
 
+def _deep(dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> list[Case]:
+    """Of a tile with `deep`: in each layout, products with k up to `deep` and past it, of one tile."""
+    most = tile.get("deep", 0)
+    cases = []
+    for layout, ta, tb, part in itertools.product(LAYOUTS, (0, 1), (0, 1), range(3) if most else ()):
+        k = drawing.between(most >> (2 - part), most << (part == 2), rng.random()) + (part == 2) * tile["ku"]
+        sizes: dict[str, Value] = {"m": int(rng.integers(1, 9)), "n": int(rng.integers(1, 9)), "k": k}
+        # long sums have a wide bound: there it is 0
+        values = _picked(rng) | sizes | {"layout": layout, "ta": ta, "tb": tb, "distribution": "integer"}
+        values |= {"alpha": "1", "beta": COEFFICIENTS[int(rng.integers(4))]}
+        cases.append(_case(dtype, values, rng))
+    return cases
+
+
 def _squares(dtype: str, size: int, layouts: Sequence[str], rng: np.random.Generator) -> list[Case]:
     """m = n = k, at most LARGEST_SQUARE, all transposes: a transpose taken for the other stays inside its buffers here.
 

@@ -38,6 +38,7 @@ from .grids import (
     _anywhere,
     _beyond_blocks,
     _case,
+    _deep,
     _drawn,
     _each_size,
     _empty,
@@ -187,6 +188,7 @@ class Gemm(Contract):
         """About 45 small calls for every candidate: sizes around the tile and all else in pairs, squares, empty sizes.
 
         tile: mr, nr and, where the k loop is unrolled, ku; all in elements at the VLEN in question.
+        deep: where conditions may distinguish such a k.
         """
         mr, nr, ku = _tile(tile)
         factors: dict[str, Sequence[Value]] = {
@@ -216,6 +218,7 @@ class Gemm(Contract):
             *(_anywhere(dtype, 3 * mr, 3 * nr, 40, rng) for _ in range(3)),
             *_squares(dtype, nr + 1, ("col" if rng.integers(2) else "row",), rng),
             *_drawn(dtype, tile, rng, 3),
+            *_deep(dtype, tile, rng),
             *_no_numbers(dtype, tile, rng, 3),
             *_empty(dtype, nothing, rng),
         )

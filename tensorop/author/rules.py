@@ -33,6 +33,8 @@ class Rule(Record):
             number=symbols.MOST_COMPARED,
             together=admission.MOST_TOGETHER + symbols.MOST_COMPARED,
             block=symbols.MOST_OF_BLOCK,
+            step=symbols.MOST_STEP,
+            ahead=symbols.MOST_AHEAD,
             apart=admission.MOST_APART,
         )
 

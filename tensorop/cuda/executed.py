@@ -16,6 +16,7 @@ import numpy as np
 
 from tensorop import paths
 from tensorop.author import offline
+from tensorop.author.addresses.symbols import MOST_AHEAD
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.cost_file import cost_model
@@ -119,6 +120,9 @@ class Execution:
         rows, columns = int(numbers["tile_m"]), int(numbers["tile_n"])
         tile = {name: number for name, number in numbers.items() if isinstance(number, int)}
         tile |= {"mr": rows, "rows": rows, "nr": columns, "ku": int(numbers.get("tile_k", 32))}
+        tile.pop("deep", None)  # a name that a family may have
+        if one.template.author not in offline.AUTHORS:
+            tile["deep"] = MOST_AHEAD
 
         def cases(vlen: int, seed: Seed) -> Sequence[Case]:
             kind = dtype.removesuffix(kernels.FLOAT_C)

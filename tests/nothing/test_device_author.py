@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tensorop.author import parse, rules
+from tensorop.author.addresses.symbols import MOST_AHEAD
 from tensorop.author.gate import Guard
+from tensorop.author.llm import reading
 from tensorop.author.rules import Example, Rule
 from tensorop.backends import reach
 from tensorop.cuda import kernels
-from tensorop.cuda.author import FamilyAuthor
+from tensorop.cuda.author import FamilyAuthor, _places
+from tensorop.cuda.choose import Candidate
+from tensorop.cuda.family import Family
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.trial import Kind, Outcome
@@ -57,20 +64,24 @@ def test_each_guard_of_a_body_has_a_rule_and_each_limit_its_number() -> None:
     [
         ("if (k > 512) sums[0] = 0;", ("contains the number 512", "numbers up to 256, values of tunables included")),
         (
-            "for (int i = 0; i < 8; ++i) { if (i * 512 + thread % 8 < k) sums[thread] = 0; }",
-            ("by 512; multiply by at most 64", "(if (i % 8 == 0))", "iterations of `for (int i = 0; i < 8; ++i)`"),
+            "for (int i = 0; i < 8; ++i) { if (i * 1024 + thread % 8 < k) sums[thread] = 0; }",
+            ("by 1024; multiply by at most 512", "(if (i % 2 == 0))", "iterations of `for (int i = 0; i < 8; ++i)`"),
         ),
         (
-            "const int steps = (k + 511) / 512; for (int i = 0; i < steps; ++i) copies_commit();",
-            ("it divides by 512; divide by at most 128", "(k + 511) / 512"),
+            "for (int i = 0; i < 8; ++i) { if (i * 512 + thread % 8 < k) sums[thread] = 0; }",
+            ("encodes the number 3584", "at most 2048"),
+        ),
+        (
+            "const int steps = (k + 1023) / 1024; for (int i = 0; i < steps; ++i) copies_commit();",
+            ("it divides by 1024; divide by at most 512", "(k + 1023) / 1024"),
         ),
         (
             "const int warp = thread / 32; if (k > warp * 512) sums[thread] = 0;",
             ("differs by up to 512 between the threads", "at most 320 is allowed", "(thread) / 32"),
         ),
         (
-            "for (int i = 0; i < 4; ++i) if (k / 32 > i * 16) sums[thread] = 0;",
-            ("by 512; multiply by at most 64", "(it is read as k - 512 * turn > 0)", "(k) / 32"),
+            "for (int i = 0; i < 4; ++i) if (k / 32 > i * 32) sums[thread] = 0;",
+            ("by 1024; multiply by at most 512", "(it is read as k - 1024 * turn > 0)", "(k) / 32"),
         ),
     ],
 )
@@ -114,3 +125,46 @@ def test_a_head_that_no_library_can_hold_is_refused(before: str, after: str, say
 
 def test_the_example_is_a_template() -> None:
     assert parse.parse(EXAMPLE, operator="gemm", name="llm-1", author="llm").facts["align_ab"] == "16"
+
+
+DIALOGUE = Path(__file__).parents[1] / "data" / "transcripts" / "cuda-wmma-feedback-1.tar.xz"
+
+LOOPS = {
+    4: ("for (int s = {{ slots }}; (s - {{ slots }}) * {{ span }} < k; ++s) {\n", "slots", "span"),
+    6: ("for (int i = {{ iters }}; (i - {{ iters }}) * 128 < k; ++i) {\n", "iters", "128"),
+}
+
+
+def recorded(number: int, tmp_path: Path) -> KernelTemplate:
+    """The template of a recorded answer, whose loop counts from 0, as the rule `loop` asks since."""
+    with tarfile.open(DIALOGUE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    text = json.loads((tmp_path / f"{number:03d}.json").read_text())["reply"]["text"]
+    head, whole, step = LOOPS[number]
+    assert text.count(head) == 1
+    counted = f"const int steps = (k + {{{{ {step} - 1 }}}}) / {{{{ {step} }}}};\n"
+    counted += "for (int turn = 0; turn < steps; ++turn) {\n"
+    text = text.replace(head, f"{counted}    const int {head[9]} = turn + {{{{ {whole} }}}};\n")
+    return reading.template(text, operator="gemm", name="llm-1", author="llm")
+
+
+@pytest.mark.parametrize("number", [4, 6])
+def test_recorded_answers_with_steps_of_512_and_of_128_of_k_pass_the_gates(number: int, tmp_path: Path) -> None:
+    template, written = recorded(number, tmp_path), author(tmp_path)
+    for layout in GEMM.on_device.keys:
+        family = written._family(template, layout)
+        assert isinstance(family, Family), family
+        one = Candidate(family, _places(family, 1)[0])
+        found = kernels.text(GEMM, WMMA, template, "bf16", one.numbers)
+        assert isinstance(found, str), found.message
+
+
+def test_each_layout_is_called_with_more_of_k_than_conditions_can_distinguish() -> None:
+    tile = {"mr": 8, "nr": 8, "ku": 32}
+    cases = GEMM.reference.quick_grid("bf16", tile | {"deep": MOST_AHEAD}, np.random.default_rng(1))
+    deep = {
+        tuple(case.problem.options[name] for name in ("layout", "ta", "tb"))
+        for case in cases
+        if case.problem.dims["k"] > MOST_AHEAD
+    }
+    assert len(deep) == 8

@@ -10,7 +10,7 @@ from tree_sitter import Node
 
 from tensorop.author.addresses.linear import ONE, ZERO, Poly, number, symbol, tightened
 from tensorop.author.addresses.path import Path, Promises
-from tensorop.author.addresses.symbols import MOST_COMPARED, MOST_OF_BLOCK, Symbols
+from tensorop.author.addresses.symbols import MOST_AHEAD, MOST_COMPARED, MOST_OF_BLOCK, MOST_STEP, Symbols
 from tensorop.author.addresses.values import spelled
 from tensorop.author.contracts import LANES
 from tensorop.author.gate import Guard
@@ -32,6 +32,8 @@ class Together:
 
     counters: set[str] = field(default_factory=set)
     numbers: dict[Poly, int] = field(default_factory=dict)  # the largest number by compared counters
+    ends: dict[Poly, int] = field(default_factory=dict)  # the same of tests of a block's loops
+    exact: bool = False  # whether some condition on an argument compares by ==
     steps: set[int] = field(default_factory=set)  # factors in conditions with the function's arguments
 
 
@@ -58,6 +60,8 @@ class Admission:
     def __init__(self, promises: Promises, symbols: Symbols) -> None:
         self._promises, self._symbols, self.asked = promises, symbols, Asked()
         self.at: Node | None = None  # the statement that is read
+        self.of_loop = False  # whether the condition is a loop's test
+        self._ordered = self._strict = False  # whether it compares by <, <=, > or >= in a block of threads; by < or >
 
     @property
     def _most_together(self) -> int:
@@ -66,6 +70,8 @@ class Admission:
     def admit(self, path: Path, operator: str, apart: Poly) -> None:
         """Refuses a condition on anything but names, counters, lanes and small numbers. It compares `apart` with 0."""
         of = self._symbols
+        self._ordered = bool(of.places) and operator not in ("==", "!=")
+        self._strict = operator in ("<", ">")
         divided = {name for q in apart.symbols & of.quotients.keys() for name in of.quotients[q][0].symbols}
         made = min(apart.symbols & of.choices.keys(), default="")
         if made and not divided & of.choices.keys():
@@ -178,6 +184,11 @@ class Admission:
             )
 
     @property
+    def _most_divided(self) -> int:
+        """The largest lower bound of an argument from which a quotient in a condition is not 0."""
+        return 2 * MOST_STEP if self._ordered else self._symbols.most
+
+    @property
     def _allowed_here(self) -> str:
         most = self._symbols.most
         return f"compare names and counters with names and numbers up to {most}, values of tunables included"
@@ -192,9 +203,9 @@ class Admission:
                 continue
             found = self._remainder(apart, name)
             if found is None:
-                if of.least(name) > of.most:
-                    by = of.quotients[name][1]
-                    return f"it divides by {spelled(by)}; divide by at most {(of.most + 1) // 2}", 0
+                if of.least(name) > self._most_divided:
+                    by, most = of.quotients[name][1], (self._most_divided + 1) // 2
+                    return f"it divides by {spelled(by)}; divide by at most {most}", 0
                 return f"a division encodes another number in it; {self._allowed_here}", 0
             apart = found
         mine = _part(apart, of.places)
@@ -222,8 +233,9 @@ class Admission:
         """The fault of a condition alone: too large a number, a product, a stride in a sum."""
         of, allowed, strides = self._symbols, self._allowed_here, self._promises.strides
         constant = apart.terms.get((), 0)
-        if abs(constant) > (_MOST_LANES_COMPARED if apart.symbols <= {LANES} else of.most // self._elements(apart)):
-            more = f"; let copies be at most {of.most} of K ahead" if of.places else ""
+        most = _MOST_LANES_COMPARED if apart.symbols <= {LANES} else of.most // self._elements(apart)
+        if abs(constant) > most and not self._whole_iterations(apart, abs(constant)):
+            more = f"; let copies be at most {of.most} of K ahead, or whole iterations" if of.places else ""
             return f"it contains the number {abs(constant)}; {allowed}{more}"
         for monomial, factor in apart.terms.items():
             if strides.intersection(monomial) and (len(monomial) > 1 or abs(factor) != 1 or len(apart.symbols) > 1):
@@ -238,13 +250,28 @@ class Admission:
                     return f"it multiplies '{counted[0]}' by {abs(factor)}; {allowed}"
             elif LANES in monomial and abs(factor) > MOST_TIMES:
                 return f"it multiplies lanes by {abs(factor)}; multiply by at most {MOST_TIMES}"
-            elif monomial and abs(factor) > MOST_COMPARED:
+            elif monomial and abs(factor) > (most_step := self._most_step(apart)):
                 return (
-                    f"it multiplies '{monomial[0]}' by {abs(factor)}; multiply by at most {MOST_COMPARED}: let an "
-                    f"iteration take at most {MOST_COMPARED} steps of K, and do what is for more of them every few "
-                    f"iterations (if (i % {-(-abs(factor) // MOST_COMPARED)} == 0))"
+                    f"it multiplies '{monomial[0]}' by {abs(factor)}; multiply by at most {most_step}: let an "
+                    f"iteration take at most {most_step} steps of K, and do what is for more of them every few "
+                    f"iterations (if (i % {-(-abs(factor) // most_step)} == 0))"
                 )
         return allowed if apart.symbols & strides and abs(constant) > 1 else None
+
+    def _most_step(self, apart: Poly) -> int:
+        """The largest factor of a counter."""
+        return MOST_STEP // self._elements(apart) if self._ordered else MOST_COMPARED
+
+    def _whole_iterations(self, apart: Poly, number: int) -> bool:
+        """Whether a block's condition asks for an iteration so much of K ahead: by < or >, and a multiple of its step.
+
+        So the calls of verification find each number that it can distinguish, unlike one of any value.
+        """
+        steps = [abs(factor) for monomial, factor in apart.terms.items() if self._symbols.turns.intersection(monomial)]
+        if not (self._ordered and steps and apart.symbols & self._promises.given):
+            return False
+        of_step = min(number % max(steps), -number % max(steps))  # 1: the last iteration may be a part
+        return of_step <= 1 and number * self._elements(apart) <= MOST_AHEAD
 
     def _elements(self, apart: Poly) -> int:
         """The elements in one step of a condition's counters."""
@@ -281,26 +308,36 @@ class Admission:
             self.asked.of[apart] = {**dict.fromkeys(behind, max(steps.values(), default=1)), **steps}
             for name, step in steps.items():
                 group = together.get(name, Together({name}))
-                together.update(dict.fromkeys(group.counters, replace(group, steps=group.steps | {abs(step)})))
+                exact = group.exact or not self._ordered
+                group = replace(group, steps=group.steps | {abs(step)}, exact=exact)
+                together.update(dict.fromkeys(group.counters, group))
         elif counters:
             lanes = abs(apart.terms.get((LANES,), 0)) * (self._promises.lanes or 1)
             most = abs(apart.terms.get((), 0)) + lanes + spread
             if len(counters) == 1:  # one counter: its largest number counts
                 apart, most = symbol(*counters), -(-most // abs(steps[min(counters)]))
-            found = Together(numbers={apart: most})
+            ends = self.of_loop and self._ordered and len(counters) == 1
+            # the largest number of an iteration is one less
+            found = Together(ends={apart: most - self._strict}) if ends else Together(numbers={apart: most})
             for other in (together.get(name, Together({name})) for name in counters):
                 found.counters |= other.counters
                 found.steps |= other.steps
-                found.numbers = {**other.numbers, **found.numbers, apart: max(most, other.numbers.get(apart, 0))}
+                found.exact |= other.exact
+                found.numbers = _largest(found.numbers, other.numbers)
+                found.ends = _largest(found.ends, other.ends)
             together.update(dict.fromkeys(found.counters, found))
         for steps in self.asked.of.values():
             groups = [(abs(step), together.get(name, Together())) for name, step in steps.items()]
-            large = sum(step * sum(group.numbers.values()) for step, group in groups)
-            if large > self._most_together:
-                return (
-                    f"together with earlier conditions, it encodes the number {large} in counters (iterations times "
-                    f"their step, summed over the loops that share it); at most {self._most_together} is allowed"
-                )
+            numbers = sum(step * sum(group.numbers.values()) for step, group in groups)
+            whole = sum(step * sum(_largest(group.numbers, group.ends).values()) for step, group in groups)
+            most = self._most_together
+            far = most if any(group.exact for _, group in groups) else max(most, MOST_AHEAD)
+            for many, at_most in ((numbers, most), (whole, far)):
+                if many > at_most:
+                    return (
+                        f"together with earlier conditions, it encodes the number {many} in counters (iterations times "
+                        f"their step, summed over the loops that share it); at most {at_most} is allowed"
+                    )
             if uneven := next((sorted(group.steps) for _, group in groups if len(group.steps) > 1), None):
                 return (
                     "together with earlier conditions, it compares one counter in steps of "
@@ -317,7 +354,7 @@ class Admission:
         dividend, divisor = of.quotients[name]
         by = divisor.constant
         split = apart.by(name)
-        if by is None or split is None or (factor := split[0].constant) is None or of.least(name) > of.most:
+        if by is None or split is None or (factor := split[0].constant) is None or of.least(name) > self._most_divided:
             return None
         rest = split[1]
         if rest.symbols <= of.turns and (of.places or rest.symbols or not rest.terms.get((), 0)):
@@ -326,6 +363,10 @@ class Admission:
             return None
         left = apart + (dividend - divisor * symbol(name)) * number(factor // by)
         return left if left.symbols <= of.turns | of.choices.keys() else None
+
+
+def _largest(a: Mapping[Poly, int], b: Mapping[Poly, int]) -> dict[Poly, int]:
+    return {one: max(a.get(one, 0), b.get(one, 0)) for one in {**a, **b}}
 
 
 def _part(apart: Poly, own: set[str]) -> Poly:

@@ -216,11 +216,12 @@ class Loop:
         return exits, True in [self._revised(first, end) for end in ends]
 
     def _tested(self, path: Path) -> tuple[Ways, Ways]:
-        self._expressions.testing = True
+        expressions = self._expressions
+        expressions.testing = expressions.admission.of_loop = True
         try:
-            return self._expressions.decide(path, self._condition)
+            return expressions.decide(path, self._condition)
         finally:
-            self._expressions.testing = False
+            expressions.testing = expressions.admission.of_loop = False
 
     def _change(self, fact: Poly) -> Poly | None:
         """The amount that each iteration adds to a polynomial; None if it differs between iterations."""

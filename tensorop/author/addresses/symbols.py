@@ -12,6 +12,8 @@ from tensorop.author.c_types import INT, SIGNED_SIZE, SIZE
 
 MOST_COMPARED = 64  # the largest constant in a condition
 MOST_OF_BLOCK = 256  # the length of a tile; for blocks of threads it replaces MOST_COMPARED
+MOST_STEP = 512  # of K in an iteration of a block of threads, where a condition compares by < or >
+MOST_AHEAD = 2048  # of K in whole iterations ahead, in such a condition; verification calls more
 _SYMBOL = re.compile(r"(\w+)@t#\d+|\b[a-z]#\d+")  # of what a text does not name
 _MOST_NESTED = 8  # quotients of quotients
 
