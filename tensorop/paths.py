@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tensorop import settings
 
-PLUGIN_KINDS = ("platforms", "primitives", "templates", "tuners", "backends")
+PLUGIN_KINDS = ("platforms", "primitives", "templates", "tuners", "backends", "policies")
 
 _PACKAGE = Path(__file__).resolve().parent
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tensorop.author import regions
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point
+from tensorop.model.steering import PLACES
 from tensorop.specs import frontmatter, yamlfile
 
 MAX_BODY = 64 << 10
@@ -39,12 +41,14 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
     except UnicodeEncodeError as error:
         raise SpecError(f"{origin}: invalid Unicode (a lone surrogate) at offset {error.start}") from None
     head, body = frontmatter.template(text, origin, frontmatter.TemplateHead)
+    body, marks = regions.parted(body, origin)
     own: dict[str, Any] = {
         "operator": operator,
         "name": name,
         "author": author,
         "strategy": " ".join(head.strategy.split()),
         "text": body,
+        "regions": marks,
         "tunables": {tunable: tuple(values) for tunable, values in head.tunables.items()},
         "seed_configurations": tuple(Point.of(start) for start in head.seed_configurations),
     }
@@ -60,7 +64,7 @@ def written(template: KernelTemplate) -> str:
     head |= {"unseen": template.unseen, "seed_configurations": [dict(one) for one in template.seed_configurations]}
     head |= {"facts": template.facts, "model": template.model}
     text = json.dumps({name: value for name, value in head.items() if value})
-    return f"---\n{yamlfile.dump(json.loads(text))}---\n{template.text}"
+    return f"---\n{yamlfile.dump(json.loads(text))}---\n{regions.marked(template)}"
 
 
 def check(template: KernelTemplate) -> None:
@@ -87,6 +91,11 @@ def check(template: KernelTemplate) -> None:
         ("unseen", template.unseen, template.tunables.__contains__, "names of its tunables"),
         ("prior", prior, lambda name: name.isidentifier() and len(name) <= 32, "names of tunables or settings"),
     )
+    for tunable, idea in template.ideas.items():
+        action, _, region = idea.partition(" ")
+        if tunable not in template.tunables or region not in PLACES.get(action, ()):
+            expected = "a tunable with an action and one of its regions, such as `ku: unroll counters`"
+            raise SpecError(f"{origin}: key 'ideas': expected {expected}, got '{tunable[:40]}: {idea[:60]}'")
     for key, names, is_good, expected in named:
         if (wrong := next((name for name in names if not is_good(name)), None)) is not None:
             raise SpecError(f"{origin}: key '{key}': expected {expected}, got '{wrong[:60]}'")

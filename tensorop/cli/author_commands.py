@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated
 
 import click
+from rich.table import Table
 
 from tensorop import tuning
 from tensorop.author.llm import accounting
-from tensorop.author.llm.accounting import Account, AccountedCall
+from tensorop.author.llm.accounting import Account, AccountedCall, ActionCount
 from tensorop.cli import screen, tables
 from tensorop.cli.command import Format, Plugins, Runner, command, examples
 from tensorop.cli.operator_command import STOPPED_EARLY
 from tensorop.cli.progress import follow
 from tensorop.commands import ablation
+from tensorop.commands import pairs as measured_pairs
 from tensorop.commands.ablation import AblatedRun
+from tensorop.commands.pairs import PairCount
 from tensorop.model.job import Job
 from tensorop.model.option import Option
+from tensorop.model.steering import IMPROVE
+from tensorop.process import scratch
+from tensorop.specs import operators, platforms
 
 
 @command("author stats build/mine", "author stats build/mine --format json", name="stats")
@@ -53,10 +60,21 @@ def show(found: Account) -> None:
     for one in found.stages:
         stages.add_row(one.stage, str(one.came), str(one.passed))
     tables.console().print(stages)
+    if any(one.action != IMPROVE for one in found.actions):
+        tables.console().print(actions_table(found.actions))
+
+
+def actions_table(found: Sequence[ActionCount]) -> Table:
+    table = tables.table("what was asked for", ["action", "region"], ("tries", "accepted", "best gain", "mean gain"))
+    for one in found:
+        best, mean = (f"{of(one.gains) - 1:+.1%}" if one.gains else "" for of in (max, fmean))
+        table.add_row(one.action, one.region, str(one.tries), str(one.accepted), best, mean)
+    return table
 
 
 def question(call: AccountedCall) -> str:
-    return f"template {call.question}" + (f", repair {call.repair}" if call.repair else "")
+    asked = f"template {call.question}" + (f", repair {call.repair}" if call.repair else "")
+    return asked if call.action == IMPROVE else f"{asked}: {call.action} in {call.region}"
 
 
 def outcome(call: AccountedCall) -> str:
@@ -155,9 +173,44 @@ def show_arms(found: Sequence[AblatedRun]) -> None:
     tables.line("one run of each arm; costs of micro-kernels alone for 1000 flops, less is better")
 
 
+@command("author pairs gemm --platform rvv --out pairs.jsonl", name="pairs")
+def pairs(
+    operator: Annotated[str, Option(metavar="OPERATOR", positional=True)],
+    platform: Annotated[str, Job.options()["platform"][1]] = Job.platform,
+    dtype: Annotated[str, Option("Measure kernels of this element type.", "NAME", "f32")] = "f32",
+    trials: Annotated[
+        int, Option("Measure N configurations of each template.", "N", "100", least=2, most=100_000)
+    ] = 100,
+    plugins: Plugins = (),
+    out: Annotated[Path, Option("Write the rows to this file.", "FILE", "pairs.jsonl")] = Path("pairs.jsonl"),
+    format_: Format = "table",
+) -> None:
+    """Measure what typed actions gain, without a language model.
+
+    A template says which action each of its tunables stands for (`ideas`). Configurations that differ in one of them
+    are pairs. Each is a line of JSON: state, action, gain. Under a board model the rows are the same in each run.
+
+    Exit status: 0 written, 1 failed, 2 wrong usage or no board model.
+    """
+    found, target = operators.load(operator, plugins), platforms.load(platform, plugins)
+    with scratch.folder("pairs") as work:
+        rows = list(measured_pairs.pairs(found, target, dtype, trials, work, plugins))
+    measured_pairs.write(out, rows)
+    counts = measured_pairs.summary(rows)
+    screen.answer(format_, [asdict(one) for one in counts], lambda: show_pairs(counts, out))
+
+
+def show_pairs(counts: Sequence[PairCount], out: Path) -> None:
+    table = tables.table("what actions gained", ["action"], ("pairs", "faster", "mean reward"))
+    for one in counts:
+        table.add_row(one.action, str(one.pairs), str(one.faster), f"{one.reward:.3f}")
+    tables.console().print(table)
+    tables.line(f"{sum(one.pairs for one in counts)} rows in {out}")
+
+
 author = click.Group(
     "author",
-    commands=[ablate, stats],
+    commands=[ablate, pairs, stats],
     help="Account for the calls to a language model, and measure what its questions are worth.",
     epilog=examples("author stats build/mine", "author ablate gemm --platform rvv"),
 )

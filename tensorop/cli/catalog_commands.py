@@ -1,4 +1,4 @@
-"""`platforms`, `primitives`, `operators`, `tuners`: commands that list, show and check them."""
+"""`platforms`, `primitives`, `operators`, `tuners`, `policies`: commands that list, show and check them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import click
 
-from tensorop.author import offline
+from tensorop.author import offline, policies
 from tensorop.cli import screen, tuners_bench
 from tensorop.cli.command import Format, Plugins, Runner, command, examples
 from tensorop.commands import check_operator, check_platform, check_primitives, probe_platform
@@ -217,5 +217,13 @@ CATALOGS = (
         lambda tuner: {"name": tuner.name, "description": tuner.description},
         lambda tuner: [f"{tuner.name}: {tuner.description}"], _check_tuner,
         "Check a search strategy on a small space: it must propose every configuration once and then stop.",
+    ),
+    Catalog(
+        "policies", "List, show or check policies, which choose what a language model is asked for.", "policies",
+        "coverage",
+        policies.load, lambda policy: {"name": policy.name, "description": policy.description},
+        lambda policy: [f"{policy.name}: {policy.description}"],
+        lambda policy, runner, plugins: policies.check(policy),
+        "Check a policy on a made-up search: each choice must be legal, and the same for the same state.",
     ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from tensorop.author import regions
 from tensorop.cuda.choose import Layout, Shape
 from tensorop.cuda.counted import CountedFamilies
 from tensorop.cuda.family import Family
@@ -98,7 +99,7 @@ def whole(template: KernelTemplate) -> str:
     """A template's text with its head, as an author writes it. JSON is YAML too."""
     record = {**records.template_record(template), "facts": dict(template.facts)}
     head = "\n".join(f"{key}: {json.dumps(record[key])}" for key in _KEYS if record.get(key))
-    return f"---\n{head}\n---\n{template.text}"
+    return f"---\n{head}\n---\n{regions.marked(template)}"
 
 
 def _configuration(family: Family, place: int, shape: Shape, registers: Mapping[str, int]) -> ExecutedConfiguration:

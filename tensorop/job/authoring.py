@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from tensorop.author import offline, parse
+from tensorop.author import offline, parse, policies
 from tensorop.author.llm import rounds
 from tensorop.author.llm.manual import ManualTransport
 from tensorop.author.llm.prompt import AnyBrief, repeatable
@@ -32,10 +32,12 @@ from tensorop.errors import JobError, TensoropError, UsageError, unknown_name
 from tensorop.events import Event, Note, Phase
 from tensorop.job.revising import AskingPlan, Reviser
 from tensorop.job.standing import Standings
+from tensorop.job.steering import Steering
 from tensorop.model.job import Job
 from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.stage_run import StageRun
+from tensorop.model.steering import Choice
 from tensorop.model.trial import Finished, Kind, Limit, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
 from tensorop.provision import llvm
@@ -220,12 +222,24 @@ def _reviser(author: JobAuthor, model: LlmAuthor, journal: Journal, remarks: Rem
         _note(journal, answer)
         remarks.now.append(described(answer))
 
-    def note_question(number: int, trials: int) -> None:
-        _note_once(journal, _QUESTION, {"number": number, "trials": trials})
+    def note_question(number: int, trials: int, choice: Choice) -> None:
+        fields: dict[str, object] = {"number": number, "trials": trials, **(asdict(choice) if choice.typed else {})}
+        if choice.typed and (_QUESTION, fields) not in journal.history.notes:
+            remarks.now.append(f"question {number}: {choice}: {choice.reason}")
+        _note_once(journal, _QUESTION, fields)
 
     asked = ManualTransport(author.work / "llm") if job.author == "manual" else None
     judge, known = partial(author.judge, dtype=dtype), _noted(journal)
-    return Reviser(model, author.recording, judge, standing, plan, known, note, note_question, remarks, manual=asked)
+    steering = _steering(author, standing, bound)
+    return Reviser(model, author.recording, judge, steering, plan, known, note, note_question, remarks, manual=asked)
+
+
+def _steering(author: JobAuthor, standing: Standings, bound: float | None) -> Steering:
+    """What asks the job's policy. A replay has the recorded choices, and asks none."""
+    job = author.job
+    transport = rounds.chooser(job) if job.policy_model and job.author != "replay" else None
+    policy = policies.load(job.policy, job.plugins)
+    return Steering(policy, standing, author.brief, bound, job.seed, transport, job.policy_model or "")
 
 
 def described(answer: Round) -> str:
@@ -290,4 +304,5 @@ def require_author(job: Job, operator: Operator, target: Target, journal: Journa
             device.brief(operator, job.dtypes, job.shapes)
         else:
             prompt.require_prompts(operator, f"--author {job.author}")
+            policies.load(job.policy, job.plugins)
         rounds.require(job)

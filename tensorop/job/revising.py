@@ -14,13 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
-from tensorop.author import offline, parse
+from tensorop.author import offline
 from tensorop.author.llm.manual import ManualTransport
 from tensorop.author.llm.messages import Request
-from tensorop.author.llm.prompt import Standing
 from tensorop.author.llm.rounds import Answer, Judge, LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
+from tensorop.job.steering import Asking, Settled, Steering
 from tensorop.model.kernel import KernelTemplate
+from tensorop.model.steering import Choice
 from tensorop.model.trial import Finished, Outcome
 from tensorop.search.arms import Remarks
 
@@ -58,11 +59,11 @@ class Reviser:
     author: LlmAuthor
     recording: RecordedTransport
     judge: Judge
-    standing: Callable[[Sequence[Finished], Finished], Standing]  # (trials so far, the author's best one)
+    steering: Steering
     plan: AskingPlan
     recorded: Recorded
     note: Callable[[Round], None]
-    note_question: Callable[[int, int], None]  # (number of its template, trials so far)
+    note_question: Callable[[int, int, Choice], None]  # (number of its template, trials so far, what it asks for)
     remarks: Remarks
     manual: ManualTransport | None = None  # the search does not wait for its answers
     _number: int = field(init=False)  # of the last template that was asked for
@@ -70,6 +71,7 @@ class Reviser:
     _since: int = field(default=0, init=False)  # trials when the last question was settled
     _untried: int = field(default=-1, init=False)  # trials when the last template joined
     _question: _Question | None = field(default=None, init=False)
+    _settled: list[Settled] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._number, self._left = self.plan.before, self.plan.questions
@@ -122,18 +124,26 @@ class Reviser:
         if recorded is None:
             trials = len(ended)
         best = _best([one for one in ended[:trials] if one.trial.variant.template.author not in offline.AUTHORS])
+        asking: Asking | None = None
         if recorded is not None:
             request = recorded
         elif best is None and (not self.plan.first or (self.author.has_passed and spent < 1)):  # its trials are due
             return None
         else:
-            messages = self.author.asking(self.standing(ended, best) if best is not None else None)
+            if best is not None:
+                asking = self.steering(ended, best, self._settled, self._left)
+                if asking is None:  # the policy stops
+                    self._left = 0
+                    return None
+            choice = asking.choice if asking else Choice()
+            messages = self.author.asking(asking.standing if asking else None, choice)
             last = max((one.seed - self.author.seed for one in self.recording.requests), default=0)
             number = max(last, self._number) + 1  # other dtypes have numbers too
-            request = self.author.request(messages, number, trials, self.plan.dtype)
+            request = self.author.request(messages, number, trials, self.plan.dtype, choice)
         self._number, self._left = request.seed - self.author.seed, self._left - 1
-        self.note_question(self._number, trials)
-        return self._asked(request, best.trial.variant.template if best is not None else None, (asked + 2) * part)
+        self.note_question(self._number, trials, request.choice)
+        current = _named(request.choice.parent, ended[:trials]) or best
+        return self._asked(request, current.trial.variant.template if current is not None else None, (asked + 2) * part)
 
     def _ends(self, ended: Sequence[Finished]) -> bool:
         """Whether no further question is useful."""
@@ -163,7 +173,7 @@ class Reviser:
         return _Question(request, number, current, until, found)
 
     def _answer(self, request: Request, current: KernelTemplate | None) -> Answer:
-        return self.author.ask(request, parse.written(current) if current else "")
+        return self.author.ask(request, current)
 
     def _judged(self, question: _Question, trials: int) -> _Question | None:
         """The question with its template ready, or for a repair; None if nothing comes of it. Waits for the answer."""
@@ -175,15 +185,23 @@ class Reviser:
         if answer.final:
             self._left = 0
         again = self.author.repairing(answer, outcome)
-        request = self.author.request(again or (), question.number, question.request.trials, question.request.dtype)
+        asked = question.request
+        request = self.author.request(again or (), question.number, asked.trials, asked.dtype, asked.choice)
         may_ask = not (self.recording.replays or self.author.exhausted)
         if again is not None and (may_ask or self.recording.knows(request)):
             return self._asked(self.recording.same(request), question.current, question.until)
+        accepted = answer.template.digest if outcome.ok and answer.template is not None else ""
+        given = outcome if answer.text is not None else None
+        self._settled.append(Settled(asked.choice, given, answer.template is not None, accepted))
         if outcome.ok and answer.template is not None:
             parent = question.current.digest if question.current else ""
             return replace(question, ready=replace(answer.template, parent=parent))
         self._since = trials
         return None
+
+
+def _named(digest: str, ended: Sequence[Finished]) -> Finished | None:
+    return next((one for one in ended if digest and one.trial.variant.template.digest == digest), None)
 
 
 def _best(ended: Sequence[Finished]) -> Finished | None:

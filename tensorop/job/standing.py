@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from tensorop.author import offline, parse
+from tensorop.author import offline, parse, regions
 from tensorop.author.llm.prompt import MeasuredTemplate, Standing
 from tensorop.costs.expected import Expectation
 from tensorop.errors import TensoropError
 from tensorop.model.hot_loop import HotLoop
 from tensorop.model.job import Job
-from tensorop.model.kernel import Variant
+from tensorop.model.kernel import KernelTemplate, Variant
 from tensorop.model.operator import Operator
 from tensorop.model.problem import Problem
 from tensorop.model.stage_run import StageRun
@@ -47,7 +47,7 @@ class Standings:
     _shapes: dict[str, Mapping[str, float]] = field(default_factory=dict)  # by the id of the kernel
 
     def __call__(self, ended: Sequence[Finished], best: Finished) -> Standing:
-        """ended: the trials so far; best: the author's best one"""
+        """ended: the trials so far; best: of the template to change"""
         cheapest: dict[str, Finished] = {}
         for one in sorted((one for one in ended if one.score.cost is not None), key=lambda one: one.score.cost or 0.0):
             cheapest.setdefault(one.trial.variant.template.digest, one)
@@ -63,7 +63,7 @@ class Standings:
             templates=tuple(
                 MeasuredTemplate(
                     name=(template := one.trial.variant.template).name,
-                    by="tensorop" if template.author in offline.AUTHORS else "you",
+                    by=_by(template),
                     parent=names.get(template.parent, ""),
                     cost=one.score.cost or 0.0,
                     shapes=self._whole(one.trial.variant) if one.trial.key in compared else {},
@@ -79,6 +79,8 @@ class Standings:
             high=cost * samples.high / samples.value,
             loop=self._hot_loop(best),
             counters=samples.counters,
+            by=_by(variant.template),
+            parts=regions.parts(variant.template),
         )
 
     @cached_property
@@ -123,3 +125,7 @@ class Standings:
                 if one.label in score.per_problem
             }
         return self._shapes[kernel.id]
+
+
+def _by(template: KernelTemplate) -> str:
+    return "tensorop" if template.author in offline.AUTHORS else "you"

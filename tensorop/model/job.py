@@ -130,6 +130,15 @@ class Job:
         None, "Read the model's price from this file (docs/how-to/use-an-llm.md), and record what each answer costs.",
         "FILE", example="prices.yaml", group="Language model", must_be="file",
     )
+    policy: str = _option(
+        "greedy",
+        "Let this policy choose what each question of a search asks for; `tensorop policies list` describes each.",
+        "NAME", example="coverage", group="Language model",
+    )
+    policy_model: str | None = _option(
+        None, "Let this model choose, with --policy model. It is asked at the author's endpoint.", "NAME",
+        example="small-model", group="Language model",
+    )
     jobs: int = _option(2, "Run up to N builds in parallel.", "N", example="4", group="Search", least=1, most=256)
     workers: str = _option(
         "", "Run trials in N processes, each with --jobs builds in parallel, or on the workers of a Dask scheduler "
@@ -158,7 +167,8 @@ class Job:
     )
     plugins: tuple[Path, ...] = _option(
         (),
-        "Also use the platforms/, primitives/, templates/, tuners/ and backends/ in this folder. You may repeat it.",
+        "Also use the platforms/, primitives/, templates/, tuners/, backends/ and policies/ in this folder. You may "
+        "repeat it.",
         "DIR", example="mine", group="Other", must_be="folder", multiple=True,
     )
     offline: bool = _option(False, "Download nothing; use only what is in the cache.", group="Other")

@@ -44,6 +44,14 @@ CONFINED = ("-ftrivial-auto-var-init=zero", f"-Wframe-larger-than={_FRAME}", "-W
 
 
 @dataclass(frozen=True)
+class RegionMark:
+    """Where a region of a template's text begins."""
+
+    name: str
+    line: int  # lines of the text before it
+
+
+@dataclass(frozen=True)
 class KernelTemplate:
     """A family of micro-kernels: a Jinja2 body over primitives with free tunables."""
 
@@ -63,6 +71,9 @@ class KernelTemplate:
     prior: Prior | None = None  # the start of searches without earlier results
     files: tuple[tuple[str, str], ...] = ()  # C of a trusted author: (path, text); kernels include the first one
     parent: str = ""  # digest of the template from which it was derived; not part of its own digest
+    regions: tuple[RegionMark, ...] = ()  # in order; not part of the digest
+    # tunable -> action and region that a change of it stands for, for `author pairs`; not part of the digest
+    ideas: Mapping[str, str] = field(default_factory=dict)
     # Kernels for a device (GPU) only: name -> expression over tunables, the layout, the device and earlier facts.
     facts: Mapping[str, str] = field(default_factory=dict)
     model: Mapping[str, str] = field(default_factory=dict)  # as facts, also over a call's dims; the last is the cost

@@ -42,6 +42,7 @@ def folders(job: Job, operator: Operator, platform: Platform, backend: str) -> d
         "primitives": tuple(one.name for one in platform.primitives),
         "tuners": (job.tuner,),
         "backends": (backend, platform.runner),
+        "policies": (job.policy,),
     }
     roots = {
         f"{kind}/{name}": catalog.root(kind, name, job.plugins) for kind, names in wanted.items() for name in names
@@ -91,7 +92,7 @@ def _explain(error: UsageError, plugin: str, recorded: Mapping[str, str], plugin
 
 def _found(plugin: str, plugins: tuple[Path, ...]) -> bool:
     kind, _, name = plugin.partition("/")
-    return kind == "tuners" or name in catalog.names(kind, plugins)  # a finished product needs no tuner
+    return kind in ("tuners", "policies") or name in catalog.names(kind, plugins)  # a finished product needs no tuner
 
 
 def _recorded(manifest: Path | None) -> dict[str, str]:

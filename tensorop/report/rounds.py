@@ -28,6 +28,7 @@ class AuthorRound:
     over_parent: Mapping[str, float]  # cost of the parent / its cost - 1
     over_shipped: Mapping[str, float]  # the lowest cost of shipped templates / its cost - 1
     serves: int  # problems on which the library chooses it
+    reason: str  # why the policy asked for its action
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def rounds(folder: Path, uses: Sequence[TemplateUse], chosen: Sequence[Choices])
                 over_parent=_gain(costs.get(parent, {}), own),
                 over_shipped=_gain(shipped, own),
                 serves=sum(won.served for won in served if call.accepted and won.template == call.template),
+                reason=recorded.request.choice.reason,
             )
         )
     return Rounds(account, found)

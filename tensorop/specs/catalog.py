@@ -11,11 +11,13 @@ from tensorop import subpackages
 from tensorop.errors import SpecError, UsageError, unknown_name
 from tensorop.paths import plugin_dirs, plugin_roots
 
-SUFFIX = {"platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py"}
+SUFFIX = {
+    "platforms": ".yaml", "primitives": ".yaml", "templates": "", "tuners": ".py", "backends": ".py", "policies": ".py",
+}  # fmt: skip
 _NOT_ONE = ("_", "calibration-")  # prefixes of other files in these folders
 _MOST = 4096  # entries of a plug-in folder
 _LONGEST = 200  # bytes of a name; with its suffix it must fit a file name
-_CALLED = {"primitives": "primitive set", "templates": "operator"}
+_CALLED = {"primitives": "primitive set", "templates": "operator", "policies": "policy"}
 
 
 def names(kind: str, plugins: tuple[Path, ...] = ()) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ class TemplateHead(Record):
     seed_configurations: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
     facts: dict[str, str] = Field(default_factory=dict, max_length=64)
     model: dict[str, str] = Field(default_factory=dict, max_length=32)
+    ideas: dict[str, str] = Field(default_factory=dict, max_length=12)
 
 
 class FunctionHead(TemplateHead):

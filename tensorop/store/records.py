@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, KernelText, Prior, Variant
+from tensorop.model.kernel import Constraint, Kernel, KernelTemplate, KernelText, Prior, RegionMark, Variant
 from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
 
@@ -190,6 +190,8 @@ def template_record(template: KernelTemplate) -> Record:
         # expected cost before any measurement, which orders the search
         **({"prior": asdict(template.prior)} if template.prior else {}),
         **({"parent": template.parent} if template.parent else {}),  # digest of the template that this one revises
+        # regions of the text, each with the number of lines before it
+        **({"regions": [[one.name, one.line] for one in template.regions]} if template.regions else {}),
         # kernels for a GPU only: names and expressions for the launch and the cost, in their order
         **{name: [*of.items()] for name, of in (("facts", template.facts), ("model", template.model)) if of},
     }
@@ -212,9 +214,15 @@ def template_of(record: Mapping[str, object]) -> KernelTemplate:
         seed_configurations=tuple(point_of(start) for start in _list(record, "seed_configurations")),
         prior=Prior(text_in(prior, "cost"), words(prior, "of"), words(prior, "apart")) if prior else None,
         parent=text_in(record, "parent") if "parent" in record else "",
+        regions=tuple(_mark_of(one) for one in _list(record, "regions")),
         facts=_texts(record, "facts"),
         model=_texts(record, "model"),
     )
+
+
+def _mark_of(pair: object) -> RegionMark:
+    name, line = _kind(pair, list, "regions")
+    return RegionMark(str(_kind(name, str, "regions")), int(_kind(line, int, "regions")))
 
 
 def _texts(record: Mapping[str, object], name: str) -> dict[str, str]:

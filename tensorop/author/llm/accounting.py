@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,9 @@ from tensorop.author.llm import transcript
 from tensorop.author.llm.messages import ModelReply
 from tensorop.author.llm.transcript import RecordedCall
 from tensorop.errors import UsageError
-from tensorop.model.trial import Outcome
+from tensorop.model.steering import ALL, IMPROVE
+from tensorop.model.trial import Finished, Outcome, Stage
+from tensorop.store import journal
 
 # The stages of an answer, in their order: the endpoint answers, the answer has a template, the gates accept it, it is
 # rendered, built, verified, and measured.
@@ -34,6 +36,8 @@ class AccountedCall:
     completion_tokens: int
     seconds: float
     cost: float | None  # None without a price file
+    action: str = IMPROVE  # what its question asked for, and where
+    region: str = ALL
 
     @property
     def accepted(self) -> bool:
@@ -47,6 +51,17 @@ class StageCount:
     stage: str
     came: int
     passed: int
+
+
+@dataclass(frozen=True)
+class ActionCount:
+    """What one action in one region brought."""
+
+    action: str
+    region: str
+    tries: int  # questions, without repairs
+    accepted: int
+    gains: Sequence[float]  # cost of the parent over that of each accepted micro-kernel; without a journal none
 
 
 @dataclass(frozen=True)
@@ -64,6 +79,7 @@ class Account:
     seconds_per_accepted: float | None
     cost_per_accepted: float | None
     stages: Sequence[StageCount]
+    actions: Sequence[ActionCount]
 
 
 def account(folder: Path) -> Account:
@@ -99,6 +115,7 @@ def account(folder: Path) -> Account:
         seconds_per_accepted=per_accepted(seconds),
         cost_per_accepted=per_accepted(cost),
         stages=_stages(found),
+        actions=_actions(found, gains(folder)),
     )
 
 
@@ -119,13 +136,20 @@ def _accounted(call: RecordedCall, seed: int) -> AccountedCall:
         completion_tokens=answer.completion_tokens if answer else 0,
         seconds=answer.seconds if answer else 0.0,
         cost=answer.cost if answer else None,
+        action=call.request.choice.action,
+        region=call.request.choice.region,
     )
+
+
+def stage_of(where: str) -> str:
+    """The stage of an outcome's place."""
+    return _STAGE_OF.get(where, "gates")
 
 
 def _failed_at(call: RecordedCall, outcome: Outcome) -> str:
     if not isinstance(call.answer, ModelReply):
         return "answer"
-    return _STAGE_OF.get(outcome.where, "gates") if call.template else "template"
+    return stage_of(outcome.where) if call.template else "template"
 
 
 def _stages(calls: Sequence[AccountedCall]) -> list[StageCount]:
@@ -135,4 +159,36 @@ def _stages(calls: Sequence[AccountedCall]) -> list[StageCount]:
         passed = [call for call in left if call.failed_at != stage]
         found.append(StageCount(stage, len(left), len(passed)))
         left = passed
+    return found
+
+
+def _actions(calls: Sequence[AccountedCall], gained: Mapping[str, float]) -> list[ActionCount]:
+    found = []
+    for action, region in dict.fromkeys((call.action, call.region) for call in calls):
+        mine = [call for call in calls if (call.action, call.region) == (action, region)]
+        accepted = [call.template for call in mine if call.accepted]
+        tries = sum(not call.repair for call in mine)
+        own = [gained[name] for name in accepted if name in gained]
+        found.append(ActionCount(action, region, tries, len(accepted), own))
+    return found
+
+
+def gains(folder: Path) -> dict[str, float]:
+    """Name of a template of a model -> its parent's lowest cost over its own, as micro-kernels of one dtype.
+
+    It is known by the journal in the folder of a run. Raises JobError for a damaged one.
+    """
+    if not journal.journal_path(folder).is_file():
+        return {}
+    history = journal.read(folder)
+    costs: dict[tuple[str, str], float] = {}
+    for end in history.replay():
+        if isinstance(end, Finished) and end.trial.stage is Stage.MICRO and end.outcome.ok and end.score.cost:
+            key = end.trial.dtype, end.trial.variant.template.digest
+            costs[key] = min(end.score.cost, costs.get(key, end.score.cost))
+    found: dict[str, float] = {}
+    for (dtype, digest), cost in costs.items():
+        template = history.templates[digest]
+        if before := costs.get((dtype, template.parent)):
+            found.setdefault(template.name, before / cost)
     return found

@@ -32,6 +32,12 @@ class Dialect:
         tokens = min(n for n in (request.max_tokens, self._tokens, call.tokens) if n is not None)
         name = next((name for name in TOKENS if name not in self._dropped), None)
         options: dict[str | None, Any] = {"temperature": request.temperature, "seed": request.seed, name: tokens}
+        if request.answers:
+            schema: dict[str, Any] = {"type": "object"}
+            schema |= {"properties": {"choice": {"type": "string", "enum": [*request.answers]}}}
+            schema |= {"required": ["choice"], "additionalProperties": False}
+            form = {"name": "choice", "strict": True, "schema": schema}
+            options["response_format"] = {"type": "json_schema", "json_schema": form}
         if self._streams and "stream" not in self._dropped:
             options |= {"stream": True, "stream_options": {"include_usage": True}}
         return {name: value for name, value in options.items() if name is not None and name not in self._dropped}

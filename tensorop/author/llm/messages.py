@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tensorop.author.llm.refusal import Rejection
+from tensorop.model.steering import Choice
 from tensorop.model.trial import Kind, Outcome
 
 
@@ -43,6 +44,8 @@ class Request:
     trials: int = 0  # of the search that were done when it was asked
     # of that search; empty: it was asked before the search, or by an earlier version of the first dtype
     dtype: str = ""
+    choice: Choice = field(default_factory=Choice)  # what it asks for
+    answers: tuple[str, ...] = ()  # the only texts that may be answered; empty: any
 
     @property
     def place(self) -> ReplyPlace:

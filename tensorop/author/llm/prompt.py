@@ -12,7 +12,7 @@ priority first, then the last. Priority 1 always stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Value
 from tensorop.model.primitive import ARGUMENTS, Primitives
+from tensorop.model.steering import ACTIONS, Choice
 from tensorop.model.trial import Kind, Outcome
 from tensorop.settings import Settings
 from tensorop.specs import files
@@ -138,6 +139,8 @@ class Standing:
     high: float
     loop: HotLoop | None
     counters: Mapping[str, float]  # name -> number in one call
+    by: str = "you"  # who wrote it, as in MeasuredTemplate
+    parts: Sequence[tuple[str, str]] = ()  # name and lines of each of its regions
 
     @property
     def shapes(self) -> tuple[str, ...]:
@@ -150,8 +153,10 @@ class Standing:
         return dict(sorted(((name, count) for name, count in found.items() if count), key=lambda one: -one[1]))
 
 
-def improvement(brief: AnyBrief, standing: Standing, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
-    """The question for a better template than the model's best. limit: tokens, by `tokens`"""
+def improvement(
+    brief: AnyBrief, standing: Standing, lessons: Lessons, limit: int = MAX_TOKENS, choice: Choice | None = None
+) -> tuple[Message, ...]:
+    """The question for a better template than the one that `standing` shows. limit: tokens, by `tokens`"""
     match brief.left_out if isinstance(brief, Brief) else "":
         case "feedback":
             return opening(brief, lessons, limit)
@@ -160,7 +165,10 @@ def improvement(brief: AnyBrief, standing: Standing, lessons: Lessons, limit: in
         case "facts":
             standing = replace(standing, bound=None)
     recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
-    asked = Message("user", _fill(brief, "improve.md.j2", told=recent, standing=standing))
+    asked = Message(
+        "user",
+        _fill(brief, "improve.md.j2", told=recent, standing=standing, choice=choice or Choice(), actions=ACTIONS),
+    )
     return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
 
 

@@ -14,6 +14,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from tensorop import settings
+from tensorop.author import parse, regions
 from tensorop.author.llm import prompt, reading
 from tensorop.author.llm import transcript as transcripts
 from tensorop.author.llm.manual import ManualTransport
@@ -23,6 +24,7 @@ from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, Recor
 from tensorop.errors import UsageError
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
+from tensorop.model.steering import Choice
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 from tensorop.settings import Settings
@@ -87,11 +89,11 @@ class LlmAuthor:
                     return
                 question = self.repairing(answer, outcome)
 
-    def asking(self, standing: Standing | None) -> tuple[Message, ...]:
+    def asking(self, standing: Standing | None, choice: Choice | None = None) -> tuple[Message, ...]:
         """The question for a better template than the model's best; without one, for a new template."""
         if standing is None:
             return prompt.opening(self.brief, self._lessons, self.tokens)
-        return prompt.improvement(self.brief, standing, self._lessons, self.tokens)
+        return prompt.improvement(self.brief, standing, self._lessons, self.tokens, choice)
 
     @property
     def has_passed(self) -> bool:
@@ -110,23 +112,35 @@ class LlmAuthor:
             return None
         return prompt.repair(self.brief, answer.request.messages, answer.text, repeatable(outcome))
 
-    def request(self, messages: tuple[Message, ...], number: int, trials: int = 0, dtype: str = "") -> Request:
-        """The request for a template or its repair. trials, dtype: as in Request"""
-        return Request(self.model, messages, seed=self.seed + number, trials=trials, dtype=dtype)
+    def request(
+        self,
+        messages: tuple[Message, ...],
+        number: int,
+        trials: int = 0,
+        dtype: str = "",
+        choice: Choice | None = None,
+    ) -> Request:
+        """The request for a template or its repair. trials, dtype, choice: as in Request"""
+        seed = self.seed + number
+        return Request(self.model, messages, seed=seed, trials=trials, dtype=dtype, choice=choice or Choice())
 
-    def ask(self, request: Request, current: str = "") -> Answer:
-        """An answer, however it failed. current: the text that its edits are of"""
+    def ask(self, request: Request, current: KernelTemplate | None = None) -> Answer:
+        """An answer, however it failed. current: the template that its edits are of"""
         answer = self.transport.complete(request, self.seconds)
         if isinstance(answer, Failure):
             return Answer(request, None, None, answer.outcome, answer.final)
-        found = barrier.guarded("author", self._read, answer.text, request.seed - self.seed, current)
+        found = barrier.guarded("author", self._read, answer.text, request, current)
         if isinstance(found, Outcome):
             return Answer(request, answer.text, None, found)
         return Answer(request, answer.text, found, None)
 
-    def _read(self, answer: str, number: int, current: str) -> KernelTemplate:
-        name, operator = f"{NAME}-{number}", self.brief.operator.name
-        return reading.template(answer, operator=operator, name=name, author=NAME, current=current)
+    def _read(self, answer: str, request: Request, current: KernelTemplate | None) -> KernelTemplate:
+        name, operator = f"{NAME}-{request.seed - self.seed}", self.brief.operator.name
+        text = parse.written(current) if current else ""
+        found = reading.template(answer, operator=operator, name=name, author=NAME, current=text)
+        if current:
+            regions.require_only(request.choice.region, current, found)
+        return found
 
     def judged(self, answer: Answer, judge: Judge) -> Outcome:
         """The outcome of an answer; the next question knows it."""
@@ -212,6 +226,13 @@ def of_job(job: Job, brief: AnyBrief, work: Path) -> LlmAuthor:
     return live(brief, environment, work, limits(job), seed=job.seed)
 
 
+def chooser(job: Job) -> Transport:
+    """The endpoint of --policy-model: that of the author, with another model. Raises UsageError as `live`."""
+    from tensorop.author.llm.transport import Http, endpoint  # here, since the client's import is slow
+
+    return Http(endpoint(replace(_environment(job), llm_model=job.policy_model)))
+
+
 def limits(job: Job) -> AuthorLimits:
     """The limits that a job sets."""
     seconds = 3 * job.author_timeout_s if job.author_time_s is None else job.author_time_s
@@ -237,6 +258,8 @@ def require(job: Job) -> None:
     """Raises UsageError if the job's author cannot be asked: without a model, a valid endpoint, or the transcript."""
     if job.author == "replay" and (folder := transcript(job)) and not RecordedTransport(folder, None).requests:
         raise UsageError(f"{folder} contains no transcript", hint="name a folder with files 001.json, 002.json, ...")
+    if job.policy_model and job.author != "replay":
+        chooser(job)
     if job.author != "llm":
         return  # needs no endpoint
     from tensorop.author.llm.transport import endpoint  # here, since the client's import is slow
