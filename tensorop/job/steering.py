@@ -12,7 +12,7 @@ from tensorop.author.llm.messages import Message, ModelReply, Request, Transport
 from tensorop.author.llm.prompt import AnyBrief, Brief, Standing
 from tensorop.author.policies import Policy
 from tensorop.author.state import Measured, features, legal
-from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, cost_reward
+from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, cost_reward, is_closed
 from tensorop.model.trial import Finished, Outcome
 
 ASKED_S = 60.0  # for one choice of a model
@@ -54,13 +54,14 @@ class Steering:
     ) -> Asking | None:
         """What the next question asks for; None if the policy wants none. best: the author's best trial"""
         shown = best, *(one for one in _cheapest(ended) if one.trial.variant.template != best.trial.variant.template)
+        history = [_step(one, ended, self.bound) for one in settled]
         if self.policy.parents > 1:
-            shown = tuple(sorted(shown, key=_cost))
+            shown = tuple(sorted(shown, key=lambda one: (is_closed(_digest(one), history), _cost(one))))
         measured = [(one, self.standing(ended, one)) for one in shown[: self.policy.parents]]
         parents = tuple(self._parent(one, standing) for one, standing in measured)
         number = self.seed + 1000 * (len(settled) + 1)
         state = State(parents, self.bound, left, number, self._ask)
-        choice = self.policy.choose(state, [_step(one, ended, self.bound) for one in settled])
+        choice = self.policy.choose(state, history)
         if choice is None:
             return None
         if isinstance(self.brief, Brief) and self.brief.left_out == "feedback":  # its questions show no template

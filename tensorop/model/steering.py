@@ -125,14 +125,14 @@ LADDER: Mapping[str, float] = {
 MOST_FAILED = 3  # children of a parent that failed, after which it is closed
 
 
+def is_closed(digest: str, history: Sequence[PastQuestion]) -> bool:
+    """Whether so many questions for a template brought none that is right. One that is not faster counts as right."""
+    return sum(past.choice.parent == digest and past.reward < 0 for past in history) >= MOST_FAILED
+
+
 def open_parents(state: State, history: Sequence[PastQuestion]) -> list[Parent]:
-    """The parents that fewer than MOST_FAILED failed children have, and that have an untried action."""
-    found = []
-    for parent in state.parents:
-        children = [step for step in history if step.choice.parent == parent.digest]
-        if sum(step.reward <= 0 for step in children) < MOST_FAILED and untried(parent, history):
-            found.append(parent)
-    return found
+    """The parents that are not closed and have an untried action."""
+    return [one for one in state.parents if not is_closed(one.digest, history) and untried(one, history)]
 
 
 def untried(parent: Parent, history: Sequence[PastQuestion]) -> list[tuple[str, str]]:

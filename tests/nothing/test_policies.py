@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -286,3 +287,28 @@ def test_a_policy_that_stops_ends_the_questions(steered: Steered, tmp_path: Path
     printed(started(tmp_path / "out", *words))
     assert not any(choice.typed for choice in choices(tmp_path / "out"))
     assert len(steered.asked) == 2  # both before the search
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_table_and_the_regression_are_made_from_the_recorded_pairs() -> None:
+    spec = importlib.util.spec_from_file_location("steering_benchmark", ROOT / "benchmarks" / "steering.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    every = [row for of in module.rows().values() for row in of]
+    shipped = ROOT / "tensorop" / "policies"
+    assert json.loads((shipped / "prior.json").read_text()) == {"pairs": len(every), "table": module.table(every)}
+    learned = json.loads((shipped / "learned.json").read_text())
+    for action, weights in module.softmax(every).items():
+        assert learned[action] == pytest.approx(weights, abs=2e-3)
+
+
+def test_the_page_shows_the_recorded_comparison() -> None:
+    record = json.loads((ROOT / "benchmarks" / "results" / "steering.json").read_text())
+    page = (ROOT / "docs" / "how-to" / "use-an-llm.md").read_text()
+    for platform, by in record["platforms"].items():
+        cells = " | ".join(f"{one['closed']:.2f} ± {one['interval']:.2f}" for one in by.values())
+        assert f"| {platform} | {cells} |" in page, cells
