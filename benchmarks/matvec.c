@@ -1,5 +1,5 @@
 /* Reads the larger operand of a product once, line by line as it lies in memory, and writes its sum
- * to all of C. It has the interface of cblas_?gemm, so that a harness times it as a baseline. */
+ * to all of C. Of a product with many rows and columns it makes the multiply-adds, in registers alone. It has the interface of cblas_?gemm, so that a harness times it as a baseline. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +16,8 @@
 #else
 #define WHOLE
 #endif
-/* CHAINS: independent sums, which hide the latency of an addition */
-enum { COL_MAJOR = 102, TRANS = 112, CHAINS = 8 };
+/* CHAINS, ADDS: independent sums, which hide the latency of an addition and of a multiply-add */
+enum { COL_MAJOR = 102, TRANS = 112, CHAINS = 8, MANY = 128, ADDS = 12 };
 
 #define READ(real, gemm)                                                                           \
     typedef real vector_##real __attribute__((vector_size(BYTES), aligned(sizeof(real))));         \
@@ -42,6 +42,17 @@ enum { COL_MAJOR = 102, TRANS = 112, CHAINS = 8 };
             sum += at[0][i];                                                                       \
         return sum;                                                                                \
     }                                                                                              \
+    WHOLE static real multiply_##real(size_t flops, real x) {                                      \
+        enum { LANES = BYTES / sizeof(real) };                                                     \
+        vector_##real at[ADDS] = {0}, factor = at[0] + x;                                          \
+        for (size_t i = 0; i < flops / (2 * ADDS * LANES); ++i) {                                  \
+            _Pragma("clang loop unroll(full)") for (int u = 0; u < ADDS; ++u) at[u] =              \
+                at[u] * factor + factor;                                                           \
+        }                                                                                          \
+        for (int u = 1; u < ADDS; ++u)                                                             \
+            at[0] += at[u];                                                                        \
+        return at[0][0];                                                                           \
+    }                                                                                              \
     __attribute__((visibility("default"))) void gemm(                                              \
         int layout, int ta, int tb, int m, int n, int k, real alpha, const real *a, int lda,       \
         const real *b, int ldb, real beta, real *c, int ldc) {                                     \
@@ -53,7 +64,10 @@ enum { COL_MAJOR = 102, TRANS = 112, CHAINS = 8 };
         size_t step = (size_t)(large ? ldb : lda);                                                 \
         if (step == length)                                                                        \
             length *= count, count = 1;                                                            \
-        const real sum = alpha + beta + sum_##real(large ? b : a, count, length, step);            \
+        const real sum =                                                                           \
+            alpha + beta +                                                                         \
+            (m >= MANY && n >= MANY ? multiply_##real(2 * (size_t)m * (size_t)n * (size_t)k, beta) \
+                                    : sum_##real(large ? b : a, count, length, step));             \
         size_t lines = (size_t)(layout == COL_MAJOR ? n : m);                                      \
         size_t each = (size_t)(layout == COL_MAJOR ? m : n);                                       \
         if ((size_t)ldc == each)                                                                   \

@@ -1,11 +1,12 @@
-"""Times matrix by vector and by a few vectors beside a loop that only reads the matrix.
+"""Times matrix by vector and by a few vectors beside a loop that only reads the matrix, and cubes beside multiply-adds.
 
-    python -m benchmarks.matvec DIR [--dtype f32] [--sides 256x256 4096x8192] [--few 1 2 4 8]
+    python -m benchmarks.matvec DIR [--dtype f32] [--sides 256x256 4096x8192] [--few 1 2 4 8] [--cubes 512 1024]
 
 DIR is a finished product. Each row is a product of few rows (few x columns x rows of the matrix) or of few columns,
 with the matrix as it is or transposed. The library, the loop (benchmarks/matvec.c, compiled with the platform's flags)
 and OpenBLAS are timed in turns on one thread; the shortest round of each counts, and OpenBLAS's fastest function. GB/s
-are the matrix's bytes over our time; the columns `read` and `openblas` are their time over ours.
+are the matrix's bytes over our time; the columns `loop` and `openblas` are their time over ours. For a cube the loop
+makes its multiply-adds in registers.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ class Line:
     problem: Problem
     matrix: int
     speed: float
-    read: float
+    loop: float
     openblas: float
     served: str
 
     def __str__(self) -> str:
         kib = f"{self.matrix / 1024:.0f}"
-        ratios = f"{self.read:6.2f}  {self.openblas:8.2f}"
+        ratios = f"{self.loop:6.2f}  {self.openblas:8.2f}"
         return f"{self.problem.label:<32} {self.kind:<20} {kib:>7} {self.speed:7.1f} {ratios}  {self.served}"
 
 
@@ -70,8 +71,12 @@ def read_loop(platform: Platform) -> LibraryUnderTest:
     return LibraryUnderTest("read", tool.required(made, LOOP).path, "cblas")
 
 
-def products(sides: Sequence[str], few: Sequence[int]) -> Iterator[tuple[str, tuple[int, int, int], int]]:
+def products(
+    sides: Sequence[str], few: Sequence[int], cubes: Sequence[int]
+) -> Iterator[tuple[str, tuple[int, int, int], int]]:
     """(kind, shape, layout) of each product. The stored matrix has `rows` lines of `columns`."""
+    for side in cubes:
+        yield "cubes", (side, side, side), PLAIN
     for text in sides:
         rows, columns = map(int, text.split("x"))
         for count in few:
@@ -139,22 +144,23 @@ def main() -> int:
         "--sides", nargs="+", default=SIDES, help="stored matrices, rows x columns (default: %(default)s)"
     )
     parser.add_argument(
-        "--few", nargs="+", type=int, default=[1, 2, 4, 8], help="rows or columns (default: %(default)s)"
+        "--few", nargs="*", type=int, default=[1, 2, 4, 8], help="rows or columns (default: %(default)s)"
     )
+    parser.add_argument("--cubes", nargs="*", type=int, default=[], help="sides of cubes (default: none)")
     given = parser.parse_args()
     try:
         timed = Timed(given.folder)
-        print(f"{'product':<32} {'kind':<20} {'KiB':>7} {'GB/s':>7} {'read':>6}  {'openblas':>8}  variant")
+        print(f"{'product':<32} {'kind':<20} {'KiB':>7} {'GB/s':>7} {'loop':>6}  {'openblas':>8}  variant")
         by_kind: dict[str, list[Line]] = defaultdict(list)
         for dtype in given.dtype:
-            for line in timed.lines(dtype, [*products(given.sides, given.few)]):
+            for line in timed.lines(dtype, [*products(given.sides, given.few, given.cubes)]):
                 by_kind[line.kind].append(line)
                 print(line, flush=True)
     except TensoropError as error:
         print(error.shown, file=sys.stderr)
         return 1
     for kind, lines in by_kind.items():
-        for name in ("read", "openblas"):
+        for name in ("loop", "openblas"):
             least = min(lines, key=lambda line: getattr(line, name))
             mean = statistics.geomean(getattr(line, name) for line in lines)
             lowest = f"lowest {getattr(least, name):.2f} at {least.problem.label}"

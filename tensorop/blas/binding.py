@@ -21,6 +21,7 @@ from tensorop.model.architecture import ARCHITECTURES
 from tensorop.toolchain import shared_library
 
 HEAD = 5  # flags before the records
+BY_ARGUMENT = -1  # reported: the function writes its complex result where a first argument points
 FUNCTION, LAYOUT, RESULT, FIRST = range(4)  # flags: the function, 0 or CBLAS's layout, a buffer for a result
 _NAMES = "|".join(sorted((re.escape(name) for name in functions()), key=len, reverse=True))
 _SYMBOL = re.compile(rf"((?:[A-Za-z]\w*?_)??)(cblas_)?({_NAMES})(?:_sub)?(_?(?:64)?_?)")
@@ -42,15 +43,11 @@ class BlasLibrary:
         yield from (one for one in (self.fortran, self.cblas) if one is not None)
 
     def layouts(self, routine: BlasRoutine, dtype: str) -> tuple[str, ...]:
-        """The ways to call a function: `fortran`, and `col` and `row` by CBLAS.
-
-        Compilers return complex values in two ways, so that complex dot products are called by CBLAS if there is one.
-        """
+        """The ways to call a function: `fortran`, and `col` and `row` by CBLAS."""
         found: list[str] = []
         of_cblas = self.cblas is not None and self.cblas.symbol(routine, dtype) in self.exports
         if self.fortran is not None and self.fortran.symbol(routine, dtype) in self.exports:
-            two_ways = routine.result == "element" and dtype in COMPLEX and self.cblas is not None
-            found += [] if two_ways else ["fortran"]
+            found.append("fortran")
         if of_cblas:
             found += ["col", "row"] if routine.level > 1 else ["col"]
         return tuple(found)
@@ -98,6 +95,7 @@ _HEAD = """\
 #include <unistd.h>
 
 typedef {integer} integer;
+enum {{ RESULT = {RESULT}, BY_ARGUMENT = {BY_ARGUMENT} }};
 static int64_t reported;
 static char printed[2][4096]; /* to stdout and stderr */
 """
@@ -212,6 +210,19 @@ int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype
 """
 
 
+# Compilers return complex values, or write them where a first argument points. With a first argument of zeros, a
+# function that returns its value takes them for n, and reads no vector.
+_BY_ARGUMENT = """\
+{real} zeros[4] = {{0}}, one[2] = {{1, 1}};
+    const integer single = 1;
+    ((void (*)({real} *, {types}))function)(zeros, &single, one, &single, one, &single);
+    if (zeros[0] != 0 || zeros[1] != 0) {{
+        reported = BY_ARGUMENT;
+        ((void (*)({real} *, {types}))function)(c->buffer[c->flag[RESULT]], {words});
+        return;
+    }}"""
+
+
 def _wrapper(interface: BlasInterface, routine: BlasRoutine, dtype: str, name: str) -> str:
     """A C function that makes one call."""
     lines, words, lengths = [], [], []
@@ -233,6 +244,7 @@ def _wrapper(interface: BlasInterface, routine: BlasRoutine, dtype: str, name: s
         words.append(value if interface.cblas else f"&{value}")
         lengths += ["(size_t)1"] if one.role is Role.FLAG and not interface.cblas else []
     returned = interface.returns(routine, dtype)
+    two_ways = returned.endswith("_Complex")
     types = [word.rpartition(" ")[0] + "*" * word.count("*") for word in interface.parameters(routine, dtype)]
     if routine.result and returned == "void":
         words.append(f"c->buffer[c->flag[{RESULT}]]")
@@ -240,6 +252,8 @@ def _wrapper(interface: BlasInterface, routine: BlasRoutine, dtype: str, name: s
     made = f"(({returned} (*)({', '.join(types)}))function)({', '.join([*words, *lengths])});"
     if returned != "void":
         made = f"const {returned} result = {made}\n    memcpy(c->buffer[c->flag[{RESULT}]], &result, sizeof result);"
+    if two_ways:
+        lines.append(_BY_ARGUMENT.format(real=real(dtype), types=", ".join(types), words=", ".join(words)))
     body = "".join(f"    {line}\n" for line in (*lines, made))
     return f"\nstatic void {name}(const struct tensorop_call *c, void *function) {{\n{body}}}\n"
 
@@ -247,7 +261,7 @@ def _wrapper(interface: BlasInterface, routine: BlasRoutine, dtype: str, name: s
 def adapter(library: BlasLibrary) -> str:
     """The C of the adapter for a library's names; equal for all libraries with the same names."""
     wide = any(one.wide for one in library.interfaces())
-    text = [_HEAD.format(integer="int64_t" if wide else "int32_t")]
+    text = [_HEAD.format(integer="int64_t" if wide else "int32_t", RESULT=RESULT, BY_ARGUMENT=BY_ARGUMENT)]
     rows = []
     for name, (routine, dtype) in functions().items():
         row = {False: ('""', "NULL"), True: ('""', "NULL")}

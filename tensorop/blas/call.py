@@ -28,6 +28,7 @@ _REAL = {"s": np.float32, "d": np.float64, "c": np.float32, "z": np.float64}
 _OTHER = {"U": "L", "L": "U"}
 _NAN, _NUMBER = 0xFF, 0x40  # bytes of an element that is NaN, and of one that is a few units
 _LAST = 8
+POSITIVE = ("d1", "d2")  # squares of scales
 _SALT = 40503  # operands have different values
 
 
@@ -91,8 +92,8 @@ class BlasCase:
     steps: Mapping[str, int] = field(default_factory=dict)  # by operand: increments
     shared: bool = False  # the second input is the first one
     wrong: str = ""  # an argument with a value that is refused
-    special: tuple[str, ...] = ()  # operands with a special element: the first, or by the salt the last if it is no NaN
-    special_value: float = math.nan
+    # the value of one element of an operand: the first, or by the salt the last if the value is finite
+    special: Mapping[str, float] = field(default_factory=dict)
     placement: Placement = Placement.END
 
     @property
@@ -164,10 +165,15 @@ class BlasCase:
         number = self.routine.operands[name].written and not self.unset(name) and self.salt & 4
         return _NUMBER if number else _NAN
 
+    @property
+    def special_is_lost(self) -> bool:
+        """Whether an operand has a NaN or an infinity."""
+        return not all(map(math.isfinite, self.special.values()))
+
     def special_place(self, name: str) -> int:
         """The place of an operand's special element."""
         where = self.places[name]
-        last = self.salt & _LAST and not math.isnan(self.special_value)  # a lost last element is a wrong result alone
+        last = self.salt & _LAST and math.isfinite(self.special[name])  # a lost last element is a wrong result alone
         return int(where.place[where.mask][-1 if last else 0])
 
     def scale(self, name: str) -> int:
@@ -201,10 +207,10 @@ class BlasCase:
             drawn = np.where(diagonal, drawn + np.where(drawn.real > 0, 1, -1), drawn / scale)
         out[own] = drawn
         if name in self.special:
-            out[self.special_place(name)] = self.special_value
+            out[self.special_place(name)] = self.special[name]
         if name == "param":
             out[0] = self.salt % 4 - 2
-        return out
+        return out if name not in POSITIVE else np.abs(out)
 
     def record(self) -> tuple[list[int], list[float], list[Buffer]]:
         """Flags, scalars and buffers. The last two buffers are the result and the number of a wrong argument."""

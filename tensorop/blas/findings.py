@@ -76,6 +76,7 @@ class FunctionRecord:
     all: Spread = field(default_factory=Spread)
     failing: dict[BlasFault, Spread] = field(default_factory=lambda: defaultdict(Spread))
     smallest: dict[BlasFault, Ruled] = field(default_factory=dict)
+    differs: set[str] = field(default_factory=set)  # behaviours of right results, by Ruled.differs
     reported: int = 0  # wrong arguments that were reported by a number
     lock: Lock = field(default_factory=Lock, repr=False)  # batches of a function run side by side
 
@@ -105,6 +106,7 @@ class FunctionRecord:
         self.reported += bool(one.case.wrong and one.fault in (None, BlasFault.REPORT))
         if one.fault is None:
             self.ratio = max(self.ratio, one.ratio)
+            self.differs |= {one.differs} - {""}
             return
         self.failing[one.fault].add(one)
         known = self.smallest.get(one.fault)
@@ -149,6 +151,7 @@ class JudgedFunction:
     calls: int
     ratio: float  # largest error of right results, over its bound
     findings: tuple[BlasFinding, ...]
+    differs: tuple[str, ...] = ()  # behaviours in which right libraries differ; no faults
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,15 @@ class BlasJudgement:
     def ok(self) -> bool:
         return not self.findings
 
+    @property
+    def differs(self) -> Mapping[str, tuple[str, ...]]:
+        """The functions of each behaviour in which right libraries differ."""
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self.functions:
+            for how in one.differs:
+                found[how] = (*found.get(how, ()), one.function)
+        return dict(sorted(found.items()))
+
     def to_json(self) -> Mapping[str, Any]:
         return {
             "library": str(self.library.path),
@@ -183,6 +195,7 @@ class BlasJudgement:
                     "function": one.function,
                     "calls": one.calls,
                     "error_over_bound": round(one.ratio, 4),
+                    "differs": list(one.differs),
                     "findings": [
                         {
                             "fault": finding.fault.value,
@@ -204,7 +217,7 @@ def judged(library: BlasLibrary, record: FunctionRecord, silent: bool) -> Judged
     """A function's judgement. silent: the library reports no wrong argument in a way that is read here"""
     faults = [one for one in record.smallest if not (silent and one is BlasFault.SILENT)]
     findings = tuple(_finding(library, record, fault) for fault in faults)
-    return JudgedFunction(record.function, record.all.calls, record.ratio, findings)
+    return JudgedFunction(record.function, record.all.calls, record.ratio, findings, tuple(sorted(record.differs)))
 
 
 def _finding(library: BlasLibrary, record: FunctionRecord, fault: BlasFault) -> BlasFinding:

@@ -1,8 +1,9 @@
 """The calls that judge one function. Each round's depend on the seed, the function and the round alone.
 
-Round 0 has all flags on small and on larger sizes, sizes of zero, and every wrong argument. Round 1 has each size alone
-above 4,000, and all sizes large. Round 2 has the corners: each size as 0 and 1 with all flags, pairs of scalars, steps
-of either sign, and the same inputs. Round 3 has each size at each edge of usual tiles. All others are drawn.
+Round 0 has all flags on small and on larger sizes, sizes of zero, NaN and infinities in operands, and every wrong
+argument. Round 1 has each size alone above 4,000, and all sizes large. Round 2 has the corners: each size as 0 and 1
+with all flags, pairs of scalars, steps of either sign, and the same inputs. Round 3 has each size at each edge of usual
+tiles. All others are drawn.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,7 @@ _DRAWN = 16  # calls of a round
 _OF_EACH = 3  # calls of round 1 for each size
 _LEAST_OF_EACH = 6  # corners of each kind, of routines with few flags
 _PEAK = 4096.0
+_HUGE = {"s": 1e30, "c": 1e30, "d": 1e200, "z": 1e200}  # its square overflows
 _ZEROS = 0.05  # part of the drawn calls with a size of zero
 
 
@@ -53,6 +55,9 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
                 yield replace(plain, flags=dict(zip(flags, letters, strict=True)), shared=False)
         for name in sizes:
             yield _drawn(rng, routine, dtype, layouts[0], _emptied(routine, _small(rng, sizes), name))
+        yield from _specials(rng, lambda: _drawn(rng, routine, dtype, str(rng.choice(layouts)), _small(rng, sizes)))
+        for _ in range(0 if sizes else _DRAWN):
+            yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)
         # Libraries' CBLAS check enumerations in their own ways, so Fortran names are taken where there are any.
         for layout in layouts[:1] if routine.level > 1 else ():
             for one in routine.of_role(Role.FLAG, Role.SIZE, Role.LEADING, Role.INCREMENT):
@@ -102,7 +107,7 @@ def _corners(
             if one.steps and not _alone(routine):
                 yield _signed(one, -1)
             empty = made(_emptied(routine, _small(rng, names), name))
-            yield replace(empty, special=(), scalars={n: 0.0 if n == "beta" else v for n, v in empty.scalars.items()})
+            yield replace(empty, special={}, scalars={n: 0.0 if n == "beta" else v for n, v in empty.scalars.items()})
         signed = made(_small(rng, names))
         yield _signed(signed, 1)
         if signed.steps and not _alone(routine):
@@ -113,13 +118,13 @@ def _corners(
             sizes=dict.fromkeys(names, size),
             steps=dict.fromkeys(alike.steps, next(iter(alike.steps.values()), 1)),
             padding=dict.fromkeys(alike.padding, next(iter(alike.padding.values()), 0)),
-            special=(),
+            special={},
         )
         if _sharing(alike):
             yield replace(alike, shared=True)
     factors = routine.of_role(Role.SCALAR)
     for pair in itertools.product((0.0, 1.0, None), repeat=len(factors)):
-        case = replace(_drawn(rng, routine, dtype, str(rng.choice(layouts)), _small(rng, names)), special=())
+        case = replace(_drawn(rng, routine, dtype, str(rng.choice(layouts)), _small(rng, names)), special={})
         given = {one.name: value for one, value in zip(factors, pair, strict=True) if value is not None}
         yield replace(case, scalars={**case.scalars, **given})
     for leading, chosen in itertools.product(routine.of_role(Role.LEADING), letters):  # the least may depend on flags
@@ -131,7 +136,7 @@ def _peaked(case: BlasCase) -> BlasCase:
     names = [name for name, one in case.routine.operands.items() if one.structure is Structure.GENERAL]
     if not names or any(one.kind == "array" for one in case.routine.operands.values()):
         return case
-    return replace(case, special=(names[0],), special_value=_PEAK, salt=case.salt | 8)
+    return replace(case, special={names[0]: _PEAK}, salt=case.salt | 8)
 
 
 def _small(rng: np.random.Generator, names: Sequence[str]) -> dict[str, int]:
@@ -233,34 +238,37 @@ def _drawn(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: s
 
 
 def _special(rng: np.random.Generator, case: BlasCase) -> BlasCase:
-    """In some calls, an operand has a NaN, a zero, which libraries skip, or a large element."""
-    operands = case.routine.operands
-    value = float(rng.choice((math.nan, 0.0, 0.0, _PEAK)))
+    """In some calls, an operand has a NaN, an infinity, a zero, which libraries skip, or a large element."""
     if case.function in ("srotg", "drotg"):  # complex ones differ for a zero
-        chosen = tuple(name for name in ("a", "b") if rng.random() < 0.3)
-        return replace(case, special=chosen, special_value=0.0)
-    names = [
+        return replace(case, special={name: 0.0 for name in ("a", "b") if rng.random() < 0.3})
+    value, names = float(rng.choice((math.nan, math.inf, 0.0, 0.0, _PEAK))), _ordinary(case)
+    return case if not names or rng.random() > 0.25 else replace(case, special={str(rng.choice(names)): value})
+
+
+def _ordinary(case: BlasCase, more: Sequence[Structure] = ()) -> list[str]:
+    """The operands that can have a special element. more: further structures"""
+    operands = case.routine.operands
+    plain = all(one.kind != "array" for one in operands.values()) and all(case.sizes.values())
+    return [
         name
         for name, one in operands.items()
-        if one.kind != "array" and one.structure in (Structure.GENERAL, Structure.SYMMETRIC) and not case.unset(name)
+        if plain
+        and one.kind != "array"
+        and one.structure in (Structure.GENERAL, Structure.SYMMETRIC, *more)
+        and not case.unset(name)
     ]
-    plain = all(one.kind != "array" for one in operands.values()) and all(case.sizes.values())
-    if not names or not plain or rng.random() > 0.25 or (math.isnan(value) and not _passes_nan(case)):
-        return case
-    return replace(case, special=(str(rng.choice(names)),), special_value=value)
 
 
-def _passes_nan(case: BlasCase) -> bool:
-    """Whether NaN in an input reaches the result in every order of evaluation.
-
-    Zeros of triangular and band matrices may be multiplied or left out, and products with alpha 0 too.
-    """
-    whole = all(
-        one.structure in (Structure.GENERAL, Structure.SYMMETRIC) and one.storage is not Storage.BAND
-        for one in case.routine.operands.values()
-    )
-    factors = [case.scalars[name] for name in ("alpha", "c", "s") if name in case.scalars]
-    return whole and case.routine.result != "index" and 0 not in factors and all(case.sizes.values())
+def _specials(rng: np.random.Generator, made: Callable[[], BlasCase]) -> Iterator[BlasCase]:
+    """Calls with a NaN or an infinity in each operand, alone and beside a zero in each other one."""
+    for lost in (math.nan, math.nan, math.inf, -math.inf):
+        case = replace(made(), shared=False)
+        # Divisions by infinity have finite results, and those by zero none.
+        triangular = (Structure.TRIANGULAR,) if math.isnan(lost) else ()
+        for name, other in itertools.product(_ordinary(case, triangular), _ordinary(case)):
+            yield replace(case, special={other: 0.0, name: lost}, salt=int(rng.integers(2**31)))
+    if case.routine.result == "real":
+        yield replace(case, special={"x": _HUGE[case.dtype]})
 
 
 def _sharing(case: BlasCase) -> bool:

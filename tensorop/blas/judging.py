@@ -73,11 +73,7 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
 
     Raises UsageError if the library cannot be loaded or has none of the functions, JobError if the target is lost.
     """
-    records = [
-        FunctionRecord(routine, dtype)
-        for routine, dtype in of.functions
-        if routine.meaning and of.library.layouts(routine, dtype)
-    ]
+    records = [FunctionRecord(routine, dtype) for routine, dtype in of.functions if of.library.layouts(routine, dtype)]
     if not records:
         raise UsageError(f"{of.library.path} has none of the chosen routines", hint="see --routines and --dtype")
     adapter = binding.adapter(of.library)

@@ -8,10 +8,15 @@ eps: distance of 1 to the next number of the type; terms: the table's `terms`; m
 values of all operands and scalars. For solutions with a triangular matrix T, `solve(T, b)` has the magnitude
 M(T)^-1 |T| M(T)^-1 |b| with the comparison matrix M(T) (Higham, Accuracy and Stability of Numerical Algorithms, 8.2).
 Any order of additions, with and without fused multiply-adds, stays within.
+
+An element that depends on a NaN or an infinity of an operand must show it. One that only has it times zero is open: it
+may show it, or be the result without it, since some libraries leave out products of zeros. An element depends on it if
+its value is another one with another number in its place.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +36,9 @@ _TINIEST = 64  # smallest normal numbers of the type that a sum may lose by unde
 class Expected:
     """A result of a call."""
 
-    value: Array  # whole matrices and vectors, in the wider type
+    value: Array  # whole matrices and vectors, in the wider type; NaN: any number but a finite one
     bound: Array  # largest error of each element
+    open: Array  # whether each element may also be NaN or infinite
 
 
 def _op(a: Array, flag: str) -> Array:
@@ -82,6 +88,22 @@ def _turned_magnitude(param: Array, x: Array, y: Array, which: int) -> Array:
     return x + y  # |param| <= 1 but for its first
 
 
+_FREE = np.inf  # magnitude of an element that may be anything
+
+
+def _modified(d1: Array, d2: Array, x1: Array, y1: Any, which: int) -> Array:
+    """d1, d2, x1 and param of rotmg for positive scales that need no rescaling. Elements that it leaves: _FREE."""
+    p1, p2, free = d1 * x1, d2 * y1, np.full_like(d1, _FREE)
+    if y1 == 0:
+        return (d1, d2, x1, np.concatenate([0 * d1 - 2, free, free, free, free]))[which]
+    first = abs(p1 * x1) > abs(p2 * y1)
+    ratio, other = (p2 / p1, y1 / x1) if first else (p1 / p2, x1 / y1)
+    u = 1 + ratio * other
+    if first:
+        return (d1 / u, d2 / u, x1 * u, np.concatenate([0 * u, free, -other, ratio, free]))[which]
+    return (d2 / u, d1 / u, y1 * u, np.concatenate([0 * u + 1, ratio, free, free, other]))[which]
+
+
 _SHARED: Mapping[str, Callable[..., Any]] = {
     "sum": np.sum,
     "outer": np.multiply.outer,
@@ -99,6 +121,7 @@ _VALUES = {
     "solve": _solve,
     "turned": _turned,
     "givens": _givens,
+    "modified": _modified,
 }
 _MAGNITUDES = {
     **_SHARED,
@@ -110,6 +133,7 @@ _MAGNITUDES = {
     "solve": _solve_magnitude,
     "turned": _turned_magnitude,
     "givens": _givens_magnitude,
+    "modified": lambda *numbers: 2 * np.abs(_modified(*numbers)),
 }
 
 
@@ -133,17 +157,60 @@ def whole(case: BlasCase, name: str, memory: Array) -> Array:
 
 def expected(case: BlasCase) -> Mapping[str, Expected]:
     """The results of a call by the name of the output, or `result`."""
+    found = _evaluated(case, case.memory, case.routine.meaning)
+    if not case.special_is_lost:
+        return found
+    one, other = (_evaluated(case, _with(case, number), case.routine.meaning) for number in (1.0, 2.0))
+    return {name: _merged(case, found[name].value, one[name], other[name].value) for name in found}
+
+
+def _with(case: BlasCase, number: float) -> Mapping[str, Array]:
+    """The operands with a number in place of each NaN and infinity."""
+    memory = {name: array.copy() for name, array in case.memory.items()}
+    for name, value in case.special.items():
+        memory[name][case.special_place(name)] = value if math.isfinite(value) else number
+    return memory
+
+
+def _merged(case: BlasCase, full: Array, without: Expected, other: Array) -> Expected:
+    """Of a call with a NaN or an infinity. without, other: the results with a number in its place, and with another"""
+    depends = without.value != other
+    # The signs of infinities are those of the reference where a sum has one of them.
+    loose = case.dtype in COMPLEX or any("solve" in text or "norm" in text for text in case.routine.meaning.values())
+    value = np.where(depends, np.where(np.isinf(full) & (not loose), full, np.nan), without.value)
+    index = case.routine.result == "index"
+    return Expected(value if not index else without.value, without.bound, ~depends & ~np.isfinite(full) | index)
+
+
+def residuals(case: BlasCase, outputs: Mapping[str, Array]) -> Mapping[str, Expected]:
+    """What solutions leave of their equations: zero within the bound. outputs: their memory after the call"""
+    if not case.routine.residual:
+        return {}
+    before = {f"{name}_before": _before(case, name, case.memory[name]) for name in outputs}
+    after = {name: whole(case, name, array) for name, array in outputs.items()}
+    return _evaluated(case, case.memory, case.routine.residual, before | after)
+
+
+def _before(case: BlasCase, name: str, memory: Array) -> Array:
+    found = whole(case, name, memory)
+    if not case.unset(name):
+        return found
+    # Not read. With ones on the diagonal, a triangular matrix can be solved with.
+    triangular = case.routine.operands[name].structure is Structure.TRIANGULAR
+    return np.eye(len(found), dtype=found.dtype) if triangular else np.zeros_like(found)
+
+
+def _evaluated(
+    case: BlasCase, memory: Mapping[str, Array], meaning: Mapping[str, str], more: Mapping[str, Array] | None = None
+) -> Mapping[str, Expected]:
+    """Formulas over the operands of a call. more: further operands, or others in their place"""
     routine = case.routine
-    memory = dict(case.memory)
     if case.shared:
-        memory[case.sharing[1]] = memory[case.sharing[0]]
+        memory = {**memory, case.sharing[1]: memory[case.sharing[0]]}
     operands = {}
     for name in routine.operands:
-        found = whole(case, name, memory[name])
-        if case.unset(name):  # not read; with ones on the diagonal, a triangular matrix can be solved with
-            triangular = routine.operands[name].structure is Structure.TRIANGULAR
-            found = np.eye(len(found), dtype=found.dtype) if triangular else np.zeros_like(found)
-        operands[name] = found
+        operands[name] = _before(case, name, memory[name])
+    operands |= more or {}
     scalars = {name: _scalar(case, name) for name in case.scalars}
     plain = {**case.flags, **case.sizes}
     small = {name: np.abs(a) for name, a in operands.items()}
@@ -154,11 +221,12 @@ def expected(case: BlasCase) -> Mapping[str, Expected]:
     factor = (terms + _SLACK) * eps * (_OF_COMPLEX if case.dtype in COMPLEX else 1)
     results: dict[str, Expected] = {}
     with np.errstate(all="ignore"):
-        for name, text in routine.meaning.items():
+        for name, text in meaning.items():
             value = eval(text, {**_VALUES}, {**plain, **scalars, **operands})
             size = eval(text, {**_MAGNITUDES}, {**plain, **magnitudes, **small})
             bound = 0.0 if routine.result == "index" else factor * np.asarray(size, np.float64) + _TINIEST * tiny
-            results[name] = Expected(np.asarray(value), np.asarray(bound))
+            extreme = "norm" in text and bool(np.any(value > np.sqrt(np.finfo(ELEMENT[case.dtype]).max)))
+            results[name] = Expected(np.asarray(value), np.asarray(bound), np.isinf(bound) | extreme)
     return results
 
 

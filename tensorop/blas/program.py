@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from math import isnan
+from math import isinf, isnan
 
 from tensorop.blas.binding import BlasLibrary, layout_number
-from tensorop.blas.call import BlasCase
+from tensorop.blas.call import POSITIVE, BlasCase
 from tensorop.blas.routines import COMPLEX, Argument, BlasInterface, Role, cblas_flag, real
-from tensorop.blas.ruling import BlasFault, Ruled
+from tensorop.blas.ruling import BY_ARGUMENT, BlasFault, Ruled
 
 MOST_LINES = 40
 _HEAD = """\
@@ -54,13 +54,14 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
         path=shlex.quote(str(library.path)),
         offset=" + pages - size" if at_end else "",
     )
-    kind, returned = real(case.dtype), interface.returns(case.routine, case.dtype)
+    by_argument = ruled.differs == BY_ARGUMENT
+    kind, returned = real(case.dtype), "void" if by_argument else interface.returns(case.routine, case.dtype)
     declared = [
         f"*{_name(one)} = memory({_parts(case, one)} * sizeof({kind}), {case.filling(one)})"
         for one in case.routine.operands
     ]
     lines = [f"{kind} {', '.join(declared)};"]
-    pointer = f"{returned} (*call)({', '.join(_types(interface, case))})"
+    pointer = f"{returned} (*call)({', '.join(['void *'] * by_argument + _types(interface, case))})"
     lines.append(f'{pointer} = dlsym(dlopen(argv[1], RTLD_NOW), "{interface.symbol(case.routine, case.dtype)}");')
     if returned != "void":
         lines.append(f"{returned} result;")
@@ -73,7 +74,7 @@ def write(library: BlasLibrary, ruled: Ruled) -> str:
         body += [
             f"mprotect({page.format(one)}, {_parts(case, one.lower())} * sizeof({kind}), PROT_READ);" for one in inputs
         ]
-    made = f"call({', '.join(_arguments(interface, case))});"
+    made = f"call({', '.join(['result'] * by_argument + _arguments(interface, case))});"
     body.append(f"result = {made}" if returned != "void" else made)
     if ruled.after_fork:
         fork = "if (again && fork()) return wait(&status) < 0 || status != 0;"
@@ -120,10 +121,10 @@ def _fill(case: BlasCase, name: str) -> list[str]:
             first = f"value({'2 * ' if two else ''}{at}, {salt}u)"
             moved = f" + ({first} > 0 ? 1 : -1)" if part == 0 else ""
             text = f"r == c ? {text}{moved} : {text} / {scale}"
-        parts.append(f"{to}[{place}] = {text};")
+        parts.append(f"{to}[{place}] = {f'fabs({text})' if name in POSITIVE else text};")
     lines = [loops + (f"{{ {' '.join(parts)} }}" if two else parts[0])]
     if name in case.special:
-        number, value = case.special_place(name), _c_number(case.special_value)
+        number, value = case.special_place(name), _c_number(case.special[name])
         lines.append(
             f"{to}[{2 * number}] = {value}; {to}[{2 * number + 1}] = 0;" if two else f"{to}[{number}] = {value};"
         )
@@ -181,9 +182,10 @@ def _shown(case: BlasCase, ruled: Ruled) -> list[str]:
         f"double re = {got[0]}, im = {got[1]}, wanted[] = {{{', '.join(wanted)}}};",
         f'printf("{shown} is (%.17g, %.17g), expected (%.17g, %.17g)\\n", re, im, wanted[0], wanted[1]);',
         f"const double error = hypot(re - wanted[0], im - wanted[1]), bound = {_c_number(place.bound)};",
-        "return isnan(wanted[0]) ? !isnan(re + im) : !(error <= bound);",
+        "if (isinf(wanted[0])) return re != wanted[0];",
+        "return isnan(wanted[0]) ? isfinite(re + im) : !(error <= bound);",
     ]
 
 
 def _c_number(value: float) -> str:
-    return "NAN" if value != value else repr(float(value))
+    return "NAN" if value != value else f"{'-' * (value < 0)}INFINITY" if isinf(value) else repr(float(value))

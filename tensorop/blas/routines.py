@@ -109,6 +109,7 @@ class BlasRoutine:
     names: Mapping[str, str]
     given_flags: Mapping[str, str]
     complex_flags: Mapping[str, str]
+    residual: Mapping[str, str]
 
     def flags(self, dtype: str) -> dict[str, str]:
         """The legal letters of each flag, in upper case."""
@@ -155,6 +156,7 @@ class _Entry:
     names: dict[str, str] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
     complex_flags: dict[str, str] = field(default_factory=dict)
+    residual: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def _routine(name: str, entry: _Entry) -> BlasRoutine:
     arguments = tuple(_argument(word, entry.real.split(), entry.operands) for word in entry.arguments.split())
     return BlasRoutine(
         name, entry.level, entry.types, arguments, entry.operands, entry.meaning, entry.terms, entry.result,
-        entry.names, entry.flags, entry.complex_flags,
+        entry.names, entry.flags, entry.complex_flags, entry.residual,
     )  # fmt: skip
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from tensorop.blas import oracle
+from tensorop.blas import binding, oracle
 from tensorop.blas.call import ELEMENT, Array, BlasCase
 from tensorop.blas.oracle import Expected
 from tensorop.blas.routines import COMPLEX, Structure
@@ -23,7 +23,8 @@ class BlasFault(StrEnum):
 
     WRONG = "wrong result"
     NAN = "NaN from what must not be read"
-    LOST = "NaN of an operand is lost"
+    LOST = "NaN or infinity of an operand is lost"
+    RESIDUAL = "the solution does not solve its system"
     WRITES = "wrote memory that is not its own"
     OUTSIDE = "accessed memory outside of its operands"
     CRASH = "crash"
@@ -34,6 +35,8 @@ class BlasFault(StrEnum):
     SILENT = "wrong argument not reported"
 
 
+_MOST_FOR_EIGENVALUES, _FEW_EPS = 600, 1e-4
+BY_ARGUMENT = "complex results: through a first argument"
 _KINDS = {Kind.GUARD: BlasFault.OUTSIDE, Kind.TIMEOUT: BlasFault.HANG}
 
 
@@ -62,6 +65,7 @@ class Ruled:
     vlen: int = 0  # bits; 0: the target's own
     together: int = 1  # calls at once, on threads with small stacks
     after_fork: bool = False  # of a process that made calls before
+    differs: str = ""  # a behaviour in which right libraries differ
 
 
 def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expected], again: int) -> Ruled:
@@ -76,6 +80,12 @@ def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expect
         return Ruled(case, 0.0, fault, ": ".join([message, *printed]), again=again)
     own = {name: reply.outputs.get(f"{name}@{number}") for name in (*case.routine.operands, "result", "report")}
     found = {name: array for name, array in own.items() if array is not None}
+    one = _left(case, found, wanted, again)
+    return replace(one, differs=BY_ARGUMENT) if found["report"][0] == binding.BY_ARGUMENT else one
+
+
+def _left(case: BlasCase, found: Mapping[str, Array], wanted: Mapping[str, Expected], again: int) -> Ruled:
+    """The verdict on the memory that a call left."""
     outputs = {name: array for name, array in found.items() if name in case.routine.operands}
     for name, after in outputs.items():
         before, mine = case.memory[name], np.zeros(len(case.memory[name]), bool)
@@ -129,37 +139,96 @@ def _result(case: BlasCase, raw: Array) -> Any:
 def _compared(
     case: BlasCase, outputs: Mapping[str, Array], result: Array, wanted: Mapping[str, Expected], again: int
 ) -> Ruled:
-    worst, at = 0.0, None
+    worst, at, differs = 0.0, None, ""
     for name, of in wanted.items():
         if name == "result":
             got, value, bound = np.asarray([_result(case, result)]), of.value.reshape(1), of.bound.reshape(1)
-            place = np.zeros(1, np.int64)
-            if case.routine.result == "index" and _as_large(case, int(got[0])):
-                continue
+            place, may = np.zeros(1, np.int64), of.open.reshape(1)
+            if case.routine.result == "index":
+                if may[0] and 0 < got[0] <= case.sizes["n"]:
+                    differs = _index_with_nan(case, int(got[0]))
+                if differs or _as_large(case, int(got[0])):
+                    continue
         else:
             where = case.places[name]
             own = where.mask if case.routine.operands[name].kind == "matrix" else where.mask[:, 0]
             place = where.place[where.mask]
-            got, value, bound = outputs[name][place], of.value[own], of.bound[own]
+            got, value, bound, may = outputs[name][place], of.value[own], of.bound[own], of.open[own]
             if case.routine.operands[name].structure is Structure.HERMITIAN and _keeps_diagonal(case):
                 got = np.where(np.eye(len(own), dtype=bool)[own], got.real, got)
         if case.function in ("srotg", "drotg"):  # libraries differ on the sign of all four results
-            got = got * (np.sign(outputs["a"][0] * wanted["a"].value[0]) or 1)
+            sign = np.sign(outputs["a"][0] * wanted["a"].value[0]) or 1
+            got = got * sign
+            differs = f"signs: {'as' if sign > 0 else 'not as'} the reference's"
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(oracle.WIDE[case.dtype]) - value).astype(np.float64)
             ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
-        lost = np.isnan(value)
+        shown = ~np.isfinite(got)
         ratio[np.isnan(ratio)] = np.inf
-        ratio[lost] = np.where(np.isnan(got[lost]), 0, np.inf)
+        ratio[np.isnan(value) & shown | (may & shown) | (np.isinf(value) & ((got == value) | np.isinf(bound)))] = 0
+        if may.any() and case.special:
+            differs = _open_elements(case, shown[may])
         if ratio.size and (found := float(ratio.max())) > worst:
             k = int(ratio.argmax())
             worst, at = found, WorstElement(name, int(place[k]), complex(got[k]), complex(value[k]), float(bound[k]))
     if worst <= 1 or at is None:
-        return Ruled(case, worst, again=again)
-    shown = f"{at.output}[{at.at}]" if at.output != "result" else "the result"
-    text = f"{shown} is {_number(at.got)}, expected {_number(at.wanted)} within {at.bound:.2g}"
-    fault = BlasFault.LOST if np.isnan(at.wanted) else BlasFault.NAN if np.isnan(at.got) else BlasFault.WRONG
+        return replace(_solved(case, outputs, worst, again), differs=differs)
+    element = f"{at.output}[{at.at}]" if at.output != "result" else "the result"
+    text = f"{element} is {_number(at.got)}, expected {_number(at.wanted)} within {at.bound:.2g}"
+    text += _indefinite(case, outputs)
+    fault = BlasFault.WRONG
+    if np.isfinite(at.wanted) != np.isfinite(at.got):
+        fault = BlasFault.NAN if np.isnan(at.got) else BlasFault.LOST if np.isfinite(at.got) else BlasFault.WRONG
     return Ruled(case, worst, fault, text, at, again)
+
+
+def _open_elements(case: BlasCase, shown: Array) -> str:
+    if not case.special_is_lost:
+        return f"a norm whose square is too large: {'infinite' if shown.all() else 'right'}"
+    how = "multiplied" if shown.all() else "left out" if not shown.any() else "both"
+    return f"products of zero with NaN or infinity: {how}"
+
+
+def _index_with_nan(case: BlasCase, found: int) -> str:
+    with np.errstate(all="ignore"):
+        x = case.memory["x"][case.places["x"].place[:, 0]]
+        size = np.abs(x.real) + np.abs(x.imag)
+    largest = "of the largest number" if size[found - 1] == np.nanmax(size) else "another"
+    return f"index with a NaN: {'of the NaN' if np.isnan(size[found - 1]) else largest}"
+
+
+def _solved(case: BlasCase, outputs: Mapping[str, Array], worst: float, again: int) -> Ruled:
+    """The verdict on a result whose elements are right: a solution must also solve its system."""
+    for name, left in oracle.residuals(case, outputs).items() if not case.special_is_lost else ():
+        if not left.value.size:
+            continue
+        where, after = case.places[name], outputs[name]
+        ratio = (np.abs(left.value) / np.maximum(left.bound, np.finfo(np.float64).tiny)).astype(np.float64)
+        k = np.unravel_index(int(ratio.argmax()), ratio.shape)
+        worst = max(worst, float(ratio[k]))
+        if not ratio[k] <= 1:
+            place = int(where.place[k if ratio.ndim == 2 else (k[0], 0)])
+            off, bound = float(np.abs(left.value[k])), float(left.bound[k])
+            text = f"the equation of {name}[{place}] is off by {off:.9g}, at most {bound:.2g} is right"
+            right = complex(oracle.expected(case)[name].value[k])
+            half = abs(complex(after[place]) - right) / 2  # so that a program with a right library finds no fault
+            at = WorstElement(name, place, complex(after[place]), right, half)
+            return Ruled(case, worst, BlasFault.RESIDUAL, text, at, again)
+    return Ruled(case, worst, again=again)
+
+
+def _indefinite(case: BlasCase, outputs: Mapping[str, Array]) -> str:
+    """What users of A'A miss in a wrong one: that it is positive semi-definite."""
+    squared = case.routine.name in ("herk", "syrk") and (case.routine.name == "herk" or case.dtype not in COMPLEX)
+    factor = case.scalars.get("alpha", 0)
+    if not squared or case.scalars["beta"] != 0 or complex(factor).real <= 0 or case.sizes["n"] > _MOST_FOR_EIGENVALUES:
+        return ""
+    whole = oracle.whole(case, "c", outputs["c"])
+    if not np.isfinite(whole).all():
+        return ""
+    least = float(np.linalg.eigvalsh(whole.astype(complex if case.dtype in COMPLEX else float))[0])
+    far = least < -_FEW_EPS * np.abs(whole).max()
+    return f"; A'A has the eigenvalue {least:.3g}, a right one has none below 0" if far else ""
 
 
 def _as_large(case: BlasCase, found: int) -> bool:

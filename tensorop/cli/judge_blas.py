@@ -126,6 +126,8 @@ def _show(found: BlasJudgement) -> None:
     tables.console().print(table)
     for remark in found.remarks:
         tables.line(remark, "yellow")
+    for how, functions in found.differs.items():
+        tables.line(f"differs, no fault: {how}: {', '.join(functions)}")
     for finding in found.findings:
         tables.line("")
         tables.line(f"{finding.function}: {finding.fault}, in {finding.calls} calls", "red")

@@ -24,7 +24,7 @@ SOURCE = ROOT / "tests/support/faulty_blas.c"
 FAULTS: dict[str, tuple[str, ...]] = {
     "SYRK_OTHER_HALF": ("dsyrk", "wrote memory"),
     "TRSM_ABOVE_DIAGONAL": ("dtrsm", "NaN"),
-    "GEMV_NEGATIVE_STEP": ("dgemv", "wrong result"),
+    "GEMV_NEGATIVE_STEP": ("dgemv", "wrong result", "NaN or infinity of an operand"),
     "SYMM_BOTH_HALVES": ("dsymm", "NaN"),
     "GEMM_THREADED_LAST_COLUMN": ("dgemm", "wrong result", "NaN"),
     "GEMM_DEEP_K": ("dgemm", "wrong result"),
@@ -40,7 +40,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "SCAL_GAPS": ("dscal", "wrote memory"),
     "GEMM_UNCHECKED": ("dgemm", "operands changed"),
     "GER_ROWS_ABOVE_4096": ("dger", "wrong result"),
-    "DOT_NAN_IS_ZERO": ("ddot", "NaN of an operand"),
+    "DOT_NAN_IS_ZERO": ("ddot", "NaN or infinity of an operand"),
     "TRMM_SHARED_SCRATCH": ("dtrmm", "wrong result", "NaN"),
     "GEMM_NO_DEPTH": ("dgemm", "NaN"),
     "GEMM_SAME_INPUTS": ("dgemm", "wrong result"),
@@ -57,6 +57,10 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "SYR2K_UNCHECKED_TRIANGLE": ("dsyr2k", "operands changed"),
     "TRSM_EDGE_OF_BLOCK": ("dtrsm", "wrong result"),
     "TRMM_RIGHT_HALF": ("dtrmm", "wrong result", "NaN"),
+    "DOT_INFINITY_IS_LARGE": ("ddot", "NaN or infinity of an operand"),
+    "SYRK_INDEFINITE": ("dsyrk", "wrong result"),
+    "ROTMG_SECOND_SCALE": ("drotmg", "wrong result"),
+    "DOTC_LAST_ELEMENT": ("zdotc", "wrong result"),
 }
 BASIC = ("SYRK_OTHER_HALF", "SYMM_BOTH_HALVES", "DOT_LAST_ELEMENT")
 
@@ -89,9 +93,13 @@ def _classes(name: str) -> object:
 def test_a_fault_is_found_and_a_program_shows_it(fault: str, tmp_path: Path) -> None:
     function, kind, *others = FAULTS[fault]
     path = library(tmp_path, f"FAULT={fault}")
-    found = judged(path, function).findings or judged(path, function, budget_s=20).findings
+    found = (
+        judged(path, function, budget_s=10 if fault == "SYRK_INDEFINITE" else 1).findings
+        or judged(path, function, budget_s=20).findings
+    )
     assert {one.function for one in found} == {function}
     assert all(one.fault.value.startswith((kind, *others)) for one in found)
+    assert ("has the eigenvalue -" in found[0].detail) == (fault == "SYRK_INDEFINITE")
     text = found[0].program
     assert len(text.splitlines()) <= program.MOST_LINES
     if fault == "TRMM_SHARED_SCRATCH":  # only several calls at once show it
@@ -114,6 +122,15 @@ def test_a_right_library_passes(words: tuple[str, ...], tmp_path: Path) -> None:
     assert not found.findings
     assert {one.function for one in found.functions} >= {"daxpy", "dgemv", "dtrsm"}
     assert all(one.calls > 10 and one.ratio < 0.5 for one in found.functions)
+    assert "dgemv" in found.differs["products of zero with NaN or infinity: multiplied"]
+
+
+@pytest.mark.extended
+def test_complex_results_are_also_taken_from_a_first_argument(tmp_path: Path) -> None:
+    found = judged(library(tmp_path, "BY_ARGUMENT"), "zdotc")
+    assert not found.findings
+    assert found.differs["complex results: through a first argument"] == ("zdotc",)
+    assert judged(library(tmp_path, "BY_ARGUMENT", "FAULT=DOTC_LAST_ELEMENT"), "zdotc").findings
 
 
 @pytest.mark.extended

@@ -1,5 +1,8 @@
 /* A small right BLAS (Fortran names, double), and with -DFAULT=N one fault that a judge must find.
  */
+#include <complex.h>
+#include <float.h>
+#include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>
@@ -45,6 +48,10 @@ enum {
     SYR2K_UNCHECKED_TRIANGLE,
     TRSM_EDGE_OF_BLOCK,
     TRMM_RIGHT_HALF,
+    DOT_INFINITY_IS_LARGE,
+    SYRK_INDEFINITE,
+    ROTMG_SECOND_SCALE,
+    DOTC_LAST_ELEMENT,
 };
 
 #ifdef WIDE
@@ -99,7 +106,48 @@ double NAME(ddot)(const integer *n, const double *x, const integer *incx, const 
     integer last = FAULT == DOT_LAST_ELEMENT && *n % 8 == 7 ? *n - 1 : *n;
     for (integer k = 0; k < last; k++, i += *incx, j += *incy)
         sum += FAULT == DOT_NAN_IS_ZERO && x[i] != x[i] ? 0 : x[i] * y[j];
+    if (FAULT == DOT_INFINITY_IS_LARGE && isinf(sum))
+        return sum < 0 ? -DBL_MAX : DBL_MAX;
     return sum;
+}
+
+static double _Complex dotc(integer n, const double _Complex *x, integer incx, const double _Complex *y,
+                            integer incy) {
+    double _Complex sum = 0;
+    at_t i = start(n, incx), j = start(n, incy);
+    for (integer k = 0; k < n - (FAULT == DOTC_LAST_ELEMENT && n % 8 == 7); k++, i += incx, j += incy)
+        sum += conj(x[i]) * y[j];
+    return sum;
+}
+
+#ifdef BY_ARGUMENT /* as some Fortran compilers have it */
+void NAME(zdotc)(double _Complex *result, const integer *n, const double _Complex *x, const integer *incx,
+                 const double _Complex *y, const integer *incy) {
+    *result = dotc(*n, x, *incx, y, *incy);
+}
+#else
+double _Complex NAME(zdotc)(const integer *n, const double _Complex *x, const integer *incx,
+                            const double _Complex *y, const integer *incy) {
+    return dotc(*n, x, *incx, y, *incy);
+}
+#endif
+
+/* Without the rescaling of very large and small scales. */
+void NAME(drotmg)(double *d1, double *d2, double *x1, const double *y1, double *param) {
+    const double p1 = *d1 * *x1, p2 = *d2 * *y1, first = *d1;
+    if (p2 == 0) {
+        param[0] = -2;
+    } else if (fabs(p1 * *x1) > fabs(p2 * *y1)) {
+        param[0] = 0;
+        param[2] = -*y1 / *x1, param[3] = p2 / p1;
+        const double u = 1 - param[3] * param[2];
+        *d1 /= u, *d2 /= FAULT == ROTMG_SECOND_SCALE ? 1 : u, *x1 *= u;
+    } else {
+        param[0] = 1;
+        param[1] = p1 / p2, param[4] = *x1 / *y1;
+        const double u = 1 + param[1] * param[4];
+        *d1 = *d2 / u, *d2 = first / u, *x1 = *y1 * u;
+    }
 }
 
 void NAME(dger)(const integer *m, const integer *n, const double *alpha, const double *x,
@@ -236,7 +284,8 @@ void NAME(dsyrk)(const char *uplo, const char *trans, const integer *n, const in
             for (integer l = 0; l < *k; l++)
                 sum += plain ? a[i + l * (at_t)*lda] * a[j + l * (at_t)*lda]
                              : a[l + i * (at_t)*lda] * a[l + j * (at_t)*lda];
-            *to = scaled(*alpha, sum) + (*beta == 0 ? 0 : *beta * *to);
+            const int minus = FAULT == SYRK_INDEFINITE && *beta == 0 && *alpha > 0;
+            *to = scaled(minus ? -*alpha : *alpha, sum) + (*beta == 0 ? 0 : *beta * *to);
         }
 }
 
