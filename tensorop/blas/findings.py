@@ -58,7 +58,7 @@ class Spread:
 def _rank(case: BlasCase) -> tuple[float, ...]:
     """Smaller calls first, of equal ones the plainer one."""
     plain = sum(case.padding.values()) + sum(abs(step - 1) for step in case.steps.values())
-    return (*((sum(case.sizes.values()), plain)), len([v for v in case.scalars.values() if v != 1]))
+    return sum(case.sizes.values()), plain, sum(value != 1 for value in case.scalars.values())
 
 
 def _order(one: Ruled) -> tuple[object, ...]:
