@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +46,7 @@ FEWEST_FITTED = 12  # trials below which a forest says nothing
 FEWEST_PREDICTED = 10
 CLOSE = 0.1  # a prediction that is off by no more is close
 SHOWN = 400  # predictions that a plot has
-STYLE = Path(drawing.__file__).with_name("report.html.j2")
+STYLE = Path(drawing.__file__).with_name("style.css.j2")
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,6 @@ def main() -> None:
 
 def page(found: Sequence[Search], probed: Mapping[str, float], predictions: Sequence[Predicted]) -> str:
     """HTML with the style of a report."""
-    style = re.search(r"<style>.*?</style>", STYLE.read_text(), re.DOTALL)
     drawn = {
         "How soon it was good": anytime([one for one in found if one.stage is not Stage.SINGLE_VLEN]),
         "Where the seconds went": steps(found, probed),
@@ -144,7 +142,7 @@ def page(found: Sequence[Search], probed: Mapping[str, float], predictions: Sequ
         "Predicted and measured": predicted(predictions),
     }
     shown = "".join(f"<h2>{title}</h2><figure>{svg}</figure>\n" for title, svg in drawn.items() if svg)
-    return f"<!doctype html><meta charset=utf-8>{style[0] if style else ''}\n{shown}"
+    return f"<!doctype html><meta charset=utf-8><style>\n{STYLE.read_text()}</style>\n{shown}"
 
 
 def tables(found: Sequence[Search], predictions: Sequence[Predicted]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,10 +11,11 @@ from tensorop import backends
 from tensorop.blas import binding, judging, routines
 from tensorop.blas.findings import BlasJudgement
 from tensorop.cli import screen, tables
-from tensorop.errors import UsageError
+from tensorop.errors import UsageError, of_system
 from tensorop.model.architecture import host_arch
 from tensorop.model.budget import parse_seconds
 from tensorop.model.option import Option
+from tensorop.report import judged
 from tensorop.runners.base import Runner
 from tensorop.runners.native import Native
 from tensorop.specs import platforms
@@ -43,7 +45,10 @@ Variables = Annotated[
         multiple=True,
     ),
 ]
-Budget = Annotated[str, Option("Make further calls of the library for this long.", "TIME", "3m")]
+Html = Annotated[Path | None, Option("Also write the judgement of the library as an HTML page.", "FILE", "judged.html")]
+Budget = Annotated[
+    str, Option("Judge the library for about this long; all flags and large sizes are tried in any case.", "TIME", "3m")
+]
 _LONGEST_S = 24 * 3600.0
 
 
@@ -70,8 +75,11 @@ class On:
     unsafe: bool
 
 
-def judge(path: Path, wanted: Wanted, on: On, format_: str) -> None:
-    """Judges a library and prints the judgement. Raises SystemExit(1) with findings, UsageError, JobError."""
+def judge(path: Path, wanted: Wanted, on: On, format_: str, html: Path | None) -> None:
+    """Judges a library, prints the judgement and writes it as a page.
+
+    Raises SystemExit(1) with findings, UsageError, JobError.
+    """
     budget_s = parse_seconds(wanted.budget)
     if not 0 < budget_s <= _LONGEST_S:
         raise UsageError(f"--budget must be above 0 and at most a day; got {wanted.budget}", hint="e.g. --budget 3m")
@@ -83,13 +91,24 @@ def judge(path: Path, wanted: Wanted, on: On, format_: str) -> None:
     functions = routines.chosen(wanted.routines, _types(wanted.dtype))
     library = binding.find(path.absolute())
     runner, vlens = _reached(library, on)
+    if html is not None:
+        with _page(html):
+            html.open("ab").close()  # before the calls, which take minutes
     judgement = judging.judge(
         judging.Judging(
             library, functions, runner, vlens, wanted.threads, budget_s, wanted.seed, on.jobs, variables, on.unsafe
         ),
         lambda text: screen.echo(text, err=True),
     )
+    if html is not None:
+        with _page(html):
+            html.write_text(judged.page(judgement), encoding="utf-8")
+        screen.echo(f"page: {html}", err=True)
     screen.answer(format_, judgement.to_json(), lambda: _show(judgement), ok=judgement.ok)
+
+
+def _page(path: Path) -> AbstractContextManager[None]:
+    return of_system(UsageError, f"--html {path} cannot be written", "choose another path")
 
 
 def _types(text: str | None) -> str:

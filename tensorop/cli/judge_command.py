@@ -60,6 +60,7 @@ def judge(
     threads: judge_blas.Threads = 2,
     budget: judge_blas.Budget = "3m",
     variable: judge_blas.Variables = (),
+    html: judge_blas.Html = None,
     shapes: Annotated[
         str | None,
         Option(
@@ -118,12 +119,18 @@ def judge(
         refuse_given("--blas", given)
         on = judge_blas.On(platform, runner, plugins, jobs, unsafe)
         judge_blas.judge(
-            blas, judge_blas.Wanted(routines, dtype, threads, budget, tuning.seed(seed)[0], variable), on, format_
+            blas, judge_blas.Wanted(routines, dtype, threads, budget, tuning.seed(seed)[0], variable), on, format_, html
         )
         return
     refuse_given(
         "the judgement of a kernel",
-        {"routines": "--routines", "threads": "--threads", "budget": "--budget", "variable": "--variable"},
+        {
+            "routines": "--routines",
+            "threads": "--threads",
+            "budget": "--budget",
+            "variable": "--variable",
+            "html": "--html",
+        },
     )
     if file is None or operator is None or platform is None:
         absent = [n for n, v in (("FILE", file), ("--operator", operator), ("--platform", platform)) if v is None]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -139,18 +141,35 @@ def test_a_right_library_passes_for_each_seed(seed: int, tmp_path: Path) -> None
     assert not judged(library(tmp_path), None, seed, 5).findings
 
 
+def leaves(of: object) -> Iterator[str]:
+    """All values of a JSON record, as texts."""
+    if isinstance(of, (dict, list)):
+        for one in of.values() if isinstance(of, dict) else of:
+            yield from leaves(one)
+    elif not isinstance(of, bool):
+        yield str(of)
+
+
 def test_the_command_prints_findings(tmp_path: Path) -> None:
-    path = library(tmp_path, "FAULT=SYMM_BOTH_HALVES")
+    (folder := tmp_path / "<here>").mkdir()
+    path = library(folder, "FAULT=SYMM_BOTH_HALVES")
     words = ["--blas", str(path), "--routines", "dsymm,dscal", "--budget", "1s", "--threads", "1"]
     ran = CliRunner().invoke(command, words)
     assert ran.exit_code == 1
     assert re.search(r"dsymm: NaN from what must not be read, in \d+ calls", ran.stdout)
     assert "int main(" in ran.stdout
-    ran = CliRunner().invoke(command, [*words, "--format", "json"])
+    page = tmp_path / "judged.html"
+    ran = CliRunner().invoke(command, [*words, "--format", "json", "--html", str(page)])
     assert ran.exit_code == 1
-    of = {one["function"]: one for one in json.loads(ran.stdout)["functions"]}
+    record = json.loads(ran.stdout)
+    of = {one["function"]: one for one in record["functions"]}
     assert not of["dscal"]["findings"]
     assert of["dsymm"]["findings"][0]["fault"] == "NaN from what must not be read"
+    text = page.read_text()
+    assert "<here>" not in text
+    assert "http:" not in text
+    assert "https:" not in text
+    assert not [value for value in leaves(record) if value not in html.unescape(text)]
 
 
 EMPTY = "int nothing;"
@@ -187,6 +206,7 @@ def test_other_files_are_refused_in_one_sentence(text: str | None, message: str,
         (("--variable", "X"), "--variable takes NAME=VALUE; got X"),
         (("--budget", "0s"), "--budget must be above 0"),
         (("--operator", "gemm"), "--operator has no effect on --blas"),
+        (("--html", "absent/judged.html"), "--html absent/judged.html cannot be written: No such file"),
     ],
 )
 def test_options_are_checked(words: tuple[str, ...], message: str, right: Path) -> None:
