@@ -1,5 +1,6 @@
 /* Reads the larger operand of a product once, line by line as it lies in memory, and writes its sum
- * to all of C. Of a product with many rows and columns it makes the multiply-adds, in registers alone. It has the interface of cblas_?gemm, so that a harness times it as a baseline. */
+ * to all of C. Of a product with many rows and columns it makes the multiply-adds, in registers
+ * alone. It has the interface of cblas_?gemm, so that a harness times it as a baseline. */
 #include <stddef.h>
 #include <stdint.h>
 

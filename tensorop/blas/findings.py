@@ -213,14 +213,21 @@ class BlasJudgement:
         }  # fmt: skip
 
 
-def judged(library: BlasLibrary, record: FunctionRecord, silent: bool) -> JudgedFunction:
-    """A function's judgement. silent: the library reports no wrong argument in a way that is read here"""
+def judged(
+    library: BlasLibrary, record: FunctionRecord, silent: bool, variables: Sequence[tuple[str, str]]
+) -> JudgedFunction:
+    """A function's judgement.
+
+    silent: the library reports no wrong argument in a way that is read here; variables: further environment of it
+    """
     faults = [one for one in record.smallest if not (silent and one is BlasFault.SILENT)]
-    findings = tuple(_finding(library, record, fault) for fault in faults)
+    findings = tuple(_finding(library, record, fault, variables) for fault in faults)
     return JudgedFunction(record.function, record.all.calls, record.ratio, findings, tuple(sorted(record.differs)))
 
 
-def _finding(library: BlasLibrary, record: FunctionRecord, fault: BlasFault) -> BlasFinding:
+def _finding(
+    library: BlasLibrary, record: FunctionRecord, fault: BlasFault, variables: Sequence[tuple[str, str]]
+) -> BlasFinding:
     one = record.smallest[fault]
     return BlasFinding(
         record.function,
@@ -229,7 +236,7 @@ def _finding(library: BlasLibrary, record: FunctionRecord, fault: BlasFault) -> 
         record.shared(fault),
         described(one),
         one.detail,
-        program.write(library, one),
+        program.write(library, one, variables),
     )
 
 

@@ -33,9 +33,16 @@ _TWICE = 3  # each so many calls are made twice in one process
 _MANY = 128  # so often one call of each function is made in a process of its own
 _AT_ONCE = 4  # so many calls of each batch are made again at once
 _BATCH = 48  # calls of one process at most
+_MOST_HANGS = 2  # of a batch; then its other calls are not made
 _MOST_FORK_HANGS = 2  # then no call is made after fork; each costs _CALL_S
+_MOST_SPARE = 0.1  # of the budget; a last batch may take so long
 _SILENT = "the library reports wrong arguments neither by xerbla nor on stderr, so the numbers are not judged"
-_LEAST_ROUNDS = 2  # those that have all flags and large sizes
+_SHORT = (
+    "not all calls at corners and at edges of tiles were made: the calls that are made in any case took "
+    "{least:.0f} s of --budget {budget:g}s; give a longer one"
+)
+_LEAST_ROUNDS = 2  # those that have all flags and large sizes: made in each set-up, whatever they take
+_PLANNED_ROUNDS = 4  # these, corners and tile edges; all others are drawn
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class Judging:
 class _Batch:
     record: FunctionRecord
     cases: Sequence[BlasCase]
-    guest: Guest
+    guests: Sequence[Guest]  # set-ups that make the calls
     peers: Sequence[FunctionRecord]  # all functions of the library
     forked: bool = False  # the largest call is made again after fork
     times: int = 1  # so often each call is made, where that is more than usual
@@ -73,6 +80,7 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
 
     Raises UsageError if the library cannot be loaded or has none of the functions, JobError if the target is lost.
     """
+    begin = time.monotonic()
     records = [FunctionRecord(routine, dtype) for routine, dtype in of.functions if of.library.layouts(routine, dtype)]
     if not records:
         raise UsageError(f"{of.library.path} has none of the chosen routines", hint="see --routines and --dtype")
@@ -82,23 +90,29 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
     guests = [_guest(of, vlen, threads) for vlen, threads in set_ups]
     for guest in guests:
         _load(of, partial(session.hello, of.runner, program, guest=guest))
-    begin = time.monotonic()
-    until = begin + of.budget_s
+    show(f"judging {len(records)} functions, {len(guests)} set-ups")
+    whole = 0  # rounds of which all calls were made
+    least_s = longest_s = 0.0  # of the first rounds; of a batch
     with ThreadPoolExecutor(max(1, of.jobs)) as pool:
         for number, batches in enumerate(_rounds(of, records, guests)):
-            if number >= _LEAST_ROUNDS * len(guests) and time.monotonic() > until:
+            # Batches that begin before the end should not take much longer than the budget.
+            end = begin + of.budget_s - min(longest_s, _MOST_SPARE * of.budget_s)
+            if number >= _LEAST_ROUNDS and (time.monotonic() > end or not batches):
                 break
-            if number == 0:
-                show(f"judging {len(records)} functions, {len(guests)} set-ups")
-
-            end = math.inf if number < _LEAST_ROUNDS * len(guests) else until
-            for _ in pool.map(partial(_run, of, program, end), batches):
-                pass
+            always = number < _LEAST_ROUNDS
+            taken_s = [*pool.map(partial(_run, of, program, math.inf if always else end), batches)]
+            whole += all(taken_s)
+            longest_s = max([longest_s, *taken_s])
+            if always:
+                least_s = time.monotonic() - begin
+                show(f"round {number + 1} of {_LEAST_ROUNDS} that are made in any case: {least_s:.0f} s")
     if all(record.useless for record in records):
         raise _unusable(of, next(iter(records[0].smallest.values())).detail)
     silent = not any(record.reported for record in records)
     remarks = [_SILENT] if silent and any(BlasFault.SILENT in record.failing for record in records) else []
-    functions = tuple(judged(of.library, record, silent) for record in records)
+    if whole < _PLANNED_ROUNDS and batches:
+        remarks.append(_SHORT.format(budget=of.budget_s, least=least_s))
+    functions = tuple(judged(of.library, record, silent, of.variables) for record in records)
     return BlasJudgement(of.library, functions, of.seed, time.monotonic() - begin, tuple(remarks))
 
 
@@ -128,64 +142,69 @@ def _guest(of: Judging, vlen: int, threads: int) -> Guest:
 
 
 def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Guest]) -> Iterator[list[_Batch]]:
-    number = 0
-    while True:
-        guest = guests[number % len(guests)]
-        # both of the first rounds in each set-up, then further ones in turn
-        first = number // len(guests)
-        drawn = first if first < _LEAST_ROUNDS else number - _LEAST_ROUNDS * (len(guests) - 1)
+    """The batches of each round: the first ones in all set-ups, further ones in one set-up after the other."""
+    for number in itertools.count():
+        chosen = guests if number < _LEAST_ROUNDS else guests[(number - _LEAST_ROUNDS) % len(guests) :][:1]
+        # Elsewhere a child that hangs might outlive its judgement.
+        forks = number == _LEAST_ROUNDS - 1 and of.runner.here
         batches = []
         for record in records:
             if record.hung or record.deaths >= _MOST_DEATHS:
                 continue
             layouts = of.library.layouts(record.routine, record.dtype)
-            cases = [*grid.cases(record.routine, record.dtype, layouts, of.seed, drawn)]
-            last = first == _LEAST_ROUNDS - 1
-            # Elsewhere a child that hangs might outlive its judgement.
-            forks = last and of.runner.here
+            cases = [*grid.cases(record.routine, record.dtype, layouts, of.seed, number)]
             batches += [
-                _Batch(record, cases[at : at + _BATCH], guest, records, forks) for at in range(0, len(cases), _BATCH)
+                _Batch(record, cases[at : at + _BATCH], chosen, records, forks) for at in range(0, len(cases), _BATCH)
             ]
-            if drawn == _LEAST_ROUNDS:
+            if number == _LEAST_ROUNDS:
                 plain = [
                     one for one in cases if not one.wrong and 0 not in (*one.sizes.values(), *one.scalars.values())
                 ]
-                batches.append(_Batch(record, plain[:1], guest, records, times=_MANY))
+                batches.append(_Batch(record, plain[:1], chosen, records, times=_MANY))
         yield batches
-        number += 1
 
 
-def _run(of: Judging, program: Path, end: float, batch: _Batch) -> None:
-    """Makes the calls of a batch in one process, and a new one after each that dies; none after the end."""
-    if time.monotonic() > end:
-        return
+def _run(of: Judging, program: Path, end: float, batch: _Batch) -> float:
+    """Makes the calls of a batch in each of its set-ups: in one process, and a new one after each that dies.
+
+    Returns how long it took (s); 0 if the end came before.
+    """
+    begin = time.monotonic()
+    if begin > end:
+        return 0.0
+    record, known = batch.record, [*map(replace, batch.cases)]  # copies, whose memory goes with this batch
+    wanted: dict[int, Mapping[str, oracle.Expected]] = {
+        id(case): {} if case.wrong else oracle.expected(case) for case in known
+    }
     made: list[tuple[tuple[BlasCase, ...], int]] = []  # calls, and how often they were made before
-    for number, case in enumerate(map(replace, batch.cases)):  # copies, whose memory goes with this batch
+    for number, case in enumerate(known):
         twice = number % _TWICE == 0 and not case.wrong
         made += [((case,), again) for again in range(max(batch.times, 1 + twice))]
-    right = [case for case in batch.cases if not case.wrong]
+    right = [case for case in known if not case.wrong]
     several = sorted(right, key=lambda case: math.prod(case.sizes.values()))[-_AT_ONCE:]  # those that take longest
     if len(several) == _AT_ONCE:
-        made.append((tuple(map(replace, several)), 0))
+        made.append((tuple(several), 0))
     fork_at = len(made) if several and batch.forks else -1
     if fork_at >= 0:
-        made.append(((replace(several[-1]),), 0))
+        made.append(((several[-1],), 0))
     requests = [Check(call(cases, number == fork_at)) for number, (cases, _) in enumerate(made)]
     parts = list(itertools.accumulate(not again for _, again in made))
-    replies = session.run(of.runner, program, requests, timeout_s=_CALL_S, guest=batch.guest, parts=parts)
-    wanted: Mapping[str, oracle.Expected] = {}
-    first: BlasFault | None = None
-    for at, ((cases, again), reply) in enumerate(zip(made, replies, strict=True)):
-        if again and reply.outcome.message.startswith("not run after"):
-            continue
-        for number, case in enumerate(cases):
-            if not again:
-                wanted = {} if case.wrong else oracle.expected(case)
-            one = ruling.ruled(case, number, reply, wanted, again)
-            first = one.fault if not again else first
-            if at == fork_at:
-                fault = BlasFault.FORK if one.fault is BlasFault.HANG else one.fault
-                one = replace(one, after_fork=True, fault=fault)
-            threads, vlen = batch.guest.threads, batch.guest.vlen or 0
-            repeats = 0 if first else again  # a fault of the first call is not one of those after it
-            batch.record.add(replace(one, again=repeats, threads=threads, vlen=vlen, together=len(cases)))
+    for at, guest in enumerate(batch.guests):
+        if record.hung or (at and record.deaths >= _MOST_DEATHS):
+            break
+        replies = session.run(
+            of.runner, program, requests, timeout_s=_CALL_S, guest=guest, parts=parts, most_hangs=_MOST_HANGS
+        )
+        first: BlasFault | None = None
+        for place, ((cases, again), reply) in enumerate(zip(made, replies, strict=True)):
+            for number, case in enumerate(cases if reply.made else ()):
+                one = ruling.ruled(case, number, reply, wanted[id(case)], again)
+                first = one.fault if not again else first
+                if place == fork_at:
+                    fault = BlasFault.FORK if one.fault is BlasFault.HANG else one.fault
+                    one = replace(one, after_fork=True, fault=fault)
+                repeats = 0 if first else again  # a fault of the first call is not one of those after it
+                record.add(
+                    replace(one, again=repeats, threads=guest.threads, vlen=guest.vlen or 0, together=len(cases))
+                )
+    return time.monotonic() - begin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from math import isinf, isnan
 
 from tensorop.blas.binding import BlasLibrary, layout_number
@@ -39,18 +40,20 @@ int main(int argc, char **argv) {{
 """
 
 
-def write(library: BlasLibrary, ruled: Ruled) -> str:
-    """The program for a call with a fault."""
+def write(library: BlasLibrary, ruled: Ruled, variables: Sequence[tuple[str, str]] = ()) -> str:
+    """The program for a call with a fault. variables: further environment of the library"""
     case = ruled.case
     interface = library.fortran if case.layout == "fortran" else library.cblas
     assert interface is not None
     at_end = case.placement.value == "end"
-    variables = f"OPENBLAS_NUM_THREADS={ruled.threads} OMP_NUM_THREADS={ruled.threads} " if ruled.threads > 1 else ""
+    threads = [(f"{name}_NUM_THREADS", str(ruled.threads)) for name in ("OPENBLAS", "OMP") if ruled.threads > 1]
+    where = f", of {ruled.together} calls at once" if ruled.together > 1 else ""
+    where += f", at VLEN {ruled.vlen}" if ruled.vlen else ""
     head = _HEAD.format(
         function=case.function,
         library=library.path.name,
-        fault=f"{ruled.fault}, of {ruled.together} calls at once" if ruled.together > 1 else ruled.fault,
-        environment=variables,
+        fault=f"{ruled.fault}{where}",
+        environment="".join(f"{name}={shlex.quote(value)} " for name, value in (*threads, *variables)),
         path=shlex.quote(str(library.path)),
         offset=" + pages - size" if at_end else "",
     )

@@ -176,9 +176,8 @@ def _compared(
     element = f"{at.output}[{at.at}]" if at.output != "result" else "the result"
     text = f"{element} is {_number(at.got)}, expected {_number(at.wanted)} within {at.bound:.2g}"
     text += _indefinite(case, outputs)
-    fault = BlasFault.WRONG
-    if np.isfinite(at.wanted) != np.isfinite(at.got):
-        fault = BlasFault.NAN if np.isnan(at.got) else BlasFault.LOST if np.isfinite(at.got) else BlasFault.WRONG
+    lost = np.isfinite(at.got) and not np.isfinite(at.wanted)
+    fault = BlasFault.NAN if np.isnan(at.got) else BlasFault.LOST if lost else BlasFault.WRONG
     return Ruled(case, worst, fault, text, at, again)
 
 

@@ -88,3 +88,4 @@ class Reply:
     samples: tuple[tuple[float, ...], ...] = ()  # for each entry: ns a call in each round; empty for a check
     left: tuple[tuple[CallOutput, ...], ...] = ()  # for each entry of a timing that keeps outputs: the distinct ones
     path: int = 0  # of a count on x86: instructions before the first access to an operand and after the last one
+    made: bool = True  # no: the call was given up after others; the outcome is theirs

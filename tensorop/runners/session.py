@@ -63,6 +63,7 @@ def run(
     guest: Guest = Guest(),
     give_up_after: int = 3,
     parts: Sequence[int] = (),
+    most_hangs: int = 0,
 ) -> list[Reply]:
     """A reply to each request, in order.
 
@@ -71,13 +72,14 @@ def run(
     remaining calls are not run: their replies have the last outcome's kind.
     parts: for each request the number of its part, in ascending order; then a part is given up after its first such
     process, and the other parts are run.
+    most_hangs: with parts, after so many calls that do not return, none is made any more; 0: all parts are run.
     A timing that this machine's clock contradicts is repeated, at most three times in a run.
     If the connection to a board is lost, `run` waits for the board and repeats the unanswered calls. A call that ends
     so twice while the board answers counts as a crash.
     Raises JobError if a library cannot be bound, MissingTool as the runner does, BoardError if a board stays away.
     """
     replies: list[Reply] = []
-    deaths = doubts = 0
+    deaths = doubts = hangs = 0
     given_up_at = -1
     timeout_s *= runner.patience
     while len(replies) < len(requests):
@@ -115,13 +117,14 @@ def run(
             replies.append(Reply(death or _death(runner, ended, where, timeout_s)))
         deaths += 1
         last = replies[-1].outcome
+        hangs += last.kind is Kind.TIMEOUT
         until = len(replies)
-        if last.kind is Kind.LOST or (not parts and deaths >= give_up_after):
+        if last.kind is Kind.LOST or (not parts and deaths >= give_up_after) or 0 < most_hangs == hangs:
             until = len(requests)
         elif parts:
             until = bisect.bisect_right(parts, parts[len(replies) - 1])
         rest = Outcome(last.kind, where, f"not run after: {last.message}", last.log)
-        replies += [Reply(rest)] * (until - len(replies))
+        replies += [Reply(rest, made=False)] * (until - len(replies))
     return replies
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import html
 import json
+import random
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from tensorop.blas import binding, judging, program, routines
+from tensorop.blas import binding, grid, judging, program, routines
+from tensorop.blas.call import BlasCase
 from tensorop.blas.findings import BlasJudgement
+from tensorop.blas.ruling import BlasFault
 from tensorop.cli.judge_command import judge as command
 from tensorop.model.architecture import host_arch
 from tensorop.runners.native import Native
@@ -25,6 +29,7 @@ SOURCE = ROOT / "tests/support/faulty_blas.c"
 # Fault of faulty_blas.c -> the only faulty function, and the kind of its finding.
 FAULTS: dict[str, tuple[str, ...]] = {
     "SYRK_OTHER_HALF": ("dsyrk", "wrote memory"),
+    "SYRK_OTHER_NAN": ("dsyrk", "wrote memory"),
     "TRSM_ABOVE_DIAGONAL": ("dtrsm", "NaN"),
     "GEMV_NEGATIVE_STEP": ("dgemv", "wrong result", "NaN or infinity of an operand"),
     "SYMM_BOTH_HALVES": ("dsymm", "NaN"),
@@ -39,6 +44,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "DOT_LAST_ELEMENT": ("ddot", "wrong result"),
     "GEMM_CHANGES_A": ("dgemm", "accessed memory outside"),
     "SYMM_RIGHT_ALPHA": ("dsymm", "wrong result"),
+    "SYMM_FIRST_CALL_RIGHT": ("dsymm", "wrong result"),
     "SCAL_GAPS": ("dscal", "wrote memory"),
     "GEMM_UNCHECKED": ("dgemm", "operands changed"),
     "GER_ROWS_ABOVE_4096": ("dger", "wrong result"),
@@ -116,6 +122,31 @@ def test_a_fault_is_found_and_a_program_shows_it(fault: str, tmp_path: Path) -> 
         assert right.returncode == 0
 
 
+@pytest.mark.extended
+@pytest.mark.parametrize(
+    "fault", ["GEMM_SECOND_CALL", "GER_HUNDREDTH_CALL", "SYMM_FIRST_CALL_RIGHT", "DOT_LAST_ELEMENT"]
+)
+def test_a_fault_is_found_in_each_order_of_calls(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, function, in_order = library(tmp_path, f"FAULT={fault}"), FAULTS[fault][0], grid.cases
+    for order in range(3):
+
+        def shuffled(*of: Any, order: int = order) -> Iterator[BlasCase]:
+            cases = [*in_order(*of)]
+            return iter(random.Random(order).sample(cases, len(cases)))
+
+        monkeypatch.setattr(grid, "cases", shuffled)
+        names = ",".join(random.Random(order).sample([function, "dscal", "dtrmm"], 3))
+        found = judged(path, names).findings or judged(path, names, budget_s=20).findings
+        assert {one.function for one in found} == {function}
+
+
+@pytest.mark.extended
+def test_calls_that_do_not_return_are_few(tmp_path: Path) -> None:
+    found = judged(library(tmp_path, "FAULT=GEMV_WAITS"), "dgemv,dscal", budget_s=60)
+    (finding,) = found.findings
+    assert (finding.function, finding.fault, finding.calls) == ("dgemv", BlasFault.HANG, 2)
+
+
 @pytest.mark.parametrize("words", [(), pytest.param(("WIDE", "NAME(n)=own_##n##_64_"), marks=pytest.mark.extended)])
 def test_a_right_library_passes(words: tuple[str, ...], tmp_path: Path) -> None:
     path = library(tmp_path, *words)
@@ -159,9 +190,10 @@ def test_the_command_prints_findings(tmp_path: Path) -> None:
     assert re.search(r"dsymm: NaN from what must not be read, in \d+ calls", ran.stdout)
     assert "int main(" in ran.stdout
     page = tmp_path / "judged.html"
-    ran = CliRunner().invoke(command, [*words, "--format", "json", "--html", str(page)])
+    ran = CliRunner().invoke(command, [*words, "--budget", "0.01s", "--format", "json", "--html", str(page)])
     assert ran.exit_code == 1
     record = json.loads(ran.stdout)
+    assert re.match("not all calls at corners .* give a longer one", record["remarks"][0])
     of = {one["function"]: one for one in record["functions"]}
     assert not of["dscal"]["findings"]
     assert of["dsymm"]["findings"][0]["fault"] == "NaN from what must not be read"

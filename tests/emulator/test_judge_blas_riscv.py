@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,11 +11,17 @@ import pytest
 from click.testing import CliRunner
 
 from tensorop.cli.judge_command import judge as command
-from tensorop.provision import baseline
+from tensorop.provision import baseline, pypi
 from tensorop.toolchain import tool
 from tests.support.commands import ROOT
 
 SOURCE = ROOT / "tests/support/faulty_blas.c"
+OPENBLAS_0_3_33 = pypi.Wheel(
+    "scipy-openblas32",
+    "0.3.33.0.0",
+    "manylinux_2_39_riscv64",
+    "419f5422d7c6b99c7df0a7754196761ef3fbe4b02d9380a3446c2906d245931a",
+)
 
 
 def found(path: Path, *words: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
@@ -43,3 +50,25 @@ def test_the_kernels_of_another_vector_length_are_found_wrong() -> None:
     assert status == 1
     assert findings["dsyrk"]
     assert not findings["dscal"]
+    head = findings["dsyrk"][0]["program"].splitlines()[:2]
+    assert re.search(r", at VLEN (?!256)\d+\.$", head[0])
+    assert "&& OPENBLAS_CORETYPE=RISCV64_ZVL256B ./a.out" in head[1]
+
+
+@pytest.mark.extended
+def test_dsyrk_of_openblas_0_3_33_writes_the_other_half(tmp_path: Path) -> None:
+    """At VLEN 256, for which its kernels are; all of level 3 is judged."""
+    pypi.unpacker([OPENBLAS_0_3_33], ["scipy_openblas32/lib/*.so*"], hint="")(tmp_path)
+    names = "dgemm,dsymm,dsyrk,dsyr2k,dtrmm,dtrsm"
+    words = ("--platform", "spacemit-k1", "--routines", names, "--budget", "1s")
+    status, findings = found(tmp_path / "libscipy_openblas.so", *words)
+    assert status == 1
+    at_256 = {
+        name: [one["fault"] for one in faults if "VLEN=256" in one["smallest"]] for name, faults in findings.items()
+    }
+    assert at_256["dsyrk"] == ["wrote memory that is not its own"]
+
+
+def test_the_readme_names_the_library_that_is_fetched() -> None:
+    path = baseline.baseline("openblas", "riscv64", 1).path
+    assert str(Path(*path.parts[-3:])) in (ROOT / "README.md").read_text(encoding="utf-8")

@@ -18,37 +18,38 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
     ".": 1_164,
-    "author": 5_693,
+    "author": 5_992,
     "backends": 367,
-    "blas": 1_716,
+    "blas": 1_870,
     "calibration": 404,
-    "cli": 2_161,
+    "cli": 2_232,
     "cluster": 394,
-    "commands": 3_559,
+    "commands": 3_662,
     "costs": 463,
-    "cuda": 2_079,
+    "cuda": 2_085,
     "dispatch": 1_260,
-    "job": 993,
+    "job": 1_112,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_365,
-    "package": 1_773,
+    "model": 3_482,
+    "package": 1_774,
+    "policies": 124,
     "process": 478,
     "provision": 1_119,
     "render": 945,
-    "report": 1_164,
-    "runners": 1_153,
+    "report": 1_180,
+    "runners": 1_155,
     "search": 854,
     "space": 721,
-    "specs": 2_388,
-    "store": 594,
+    "specs": 2_391,
+    "store": 599,
     "toolchain": 983,
     "trial": 1_054,
     "verify": 433,
     "warm": 393,
 }
-MOST_LINES_OF_THE_PROVER = 1_894  # author/addresses, part of author
-MOST_LINES_OF_BENCHMARKS = 7_400
+MOST_LINES_OF_THE_PROVER = 1_926  # author/addresses, part of author
+MOST_LINES_OF_BENCHMARKS = 7_600
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
 NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns

@@ -14,6 +14,7 @@
 #endif
 enum {
     SYRK_OTHER_HALF = 1,
+    SYRK_OTHER_NAN,
     TRSM_ABOVE_DIAGONAL,
     GEMV_NEGATIVE_STEP,
     SYMM_BOTH_HALVES,
@@ -25,9 +26,11 @@ enum {
     GEMM_WRONG_NUMBER,
     AXPY_PAST_END,
     GEMV_CRASH,
+    GEMV_WAITS,
     DOT_LAST_ELEMENT,
     GEMM_CHANGES_A,
     SYMM_RIGHT_ALPHA,
+    SYMM_FIRST_CALL_RIGHT,
     SCAL_GAPS,
     GEMM_UNCHECKED,
     GER_ROWS_ABOVE_4096,
@@ -111,18 +114,19 @@ double NAME(ddot)(const integer *n, const double *x, const integer *incx, const 
     return sum;
 }
 
-static double _Complex dotc(integer n, const double _Complex *x, integer incx, const double _Complex *y,
-                            integer incy) {
+static double _Complex dotc(integer n, const double _Complex *x, integer incx,
+                            const double _Complex *y, integer incy) {
     double _Complex sum = 0;
     at_t i = start(n, incx), j = start(n, incy);
-    for (integer k = 0; k < n - (FAULT == DOTC_LAST_ELEMENT && n % 8 == 7); k++, i += incx, j += incy)
+    for (integer k = 0; k < n - (FAULT == DOTC_LAST_ELEMENT && n % 8 == 7);
+         k++, i += incx, j += incy)
         sum += conj(x[i]) * y[j];
     return sum;
 }
 
 #ifdef BY_ARGUMENT /* as some Fortran compilers have it */
-void NAME(zdotc)(double _Complex *result, const integer *n, const double _Complex *x, const integer *incx,
-                 const double _Complex *y, const integer *incy) {
+void NAME(zdotc)(double _Complex *result, const integer *n, const double _Complex *x,
+                 const integer *incx, const double _Complex *y, const integer *incy) {
     *result = dotc(*n, x, *incx, y, *incy);
 }
 #else
@@ -184,6 +188,9 @@ void NAME(dgemv)(const char *trans, const integer *m, const integer *n, const do
         return;
     const int plain = is(trans, 'N');
     const integer rows = plain ? *m : *n, columns = plain ? *n : *m;
+    static sem_t never;
+    if (FAULT == GEMV_WAITS && *incx != 1)
+        sem_wait(&never);
     if (FAULT == GEMV_CRASH && columns == 33)
         *(volatile int *)8 = 0;
     for (integer i = 0; i < rows; i++) {
@@ -278,9 +285,12 @@ void NAME(dsyrk)(const char *uplo, const char *trans, const integer *n, const in
     for (integer j = 0; j < *n; j++)
         for (integer i = 0; i < *n; i++) {
             const int whole = FAULT == SYRK_OTHER_HALF && !plain && *n > 8;
-            if (!whole && (upper ? i > j : i < j))
-                continue;
             double sum = 0, *to = c + i + j * (at_t)*ldc;
+            if (!whole && (upper ? i > j : i < j)) {
+                if (FAULT == SYRK_OTHER_NAN && *to != *to)
+                    *to = __builtin_nan(""); /* of other bits than it had */
+                continue;
+            }
             for (integer l = 0; l < *k; l++)
                 sum += plain ? a[i + l * (at_t)*lda] * a[j + l * (at_t)*lda]
                              : a[l + i * (at_t)*lda] * a[l + j * (at_t)*lda];
@@ -355,6 +365,7 @@ void NAME(dsyr2k)(const char *uplo, const char *trans, const integer *n, const i
 void NAME(dsymm)(const char *side, const char *uplo, const integer *m, const integer *n,
                  const double *alpha, const double *a, const integer *lda, const double *b,
                  const integer *ldb, const double *beta, double *c, const integer *ldc) {
+    static int called;
     const int left = is(side, 'L'), upper = is(uplo, 'U');
     const integer order = left ? *m : *n;
     if (refused("DSYMM ", !left && !is(side, 'R')    ? 1
@@ -375,10 +386,12 @@ void NAME(dsymm)(const char *side, const char *uplo, const integer *m, const int
                 sum += (swap ? a[column + row * (at_t)*lda] : a[row + column * (at_t)*lda]) *
                        (left ? b[l + j * (at_t)*ldb] : b[i + l * (at_t)*ldb]);
             }
+            sum *= FAULT == SYMM_FIRST_CALL_RIGHT && called ? 2 : 1;
             const double scale = FAULT == SYMM_RIGHT_ALPHA && !left && *alpha < -1 ? -1 : *alpha;
             *to = (FAULT == SYMM_ALPHA_ZERO ? scale * sum : scaled(scale, sum)) +
                   (*beta == 0 ? 0 : *beta * *to);
         }
+    called = 1;
 }
 
 /* The element (i, j) of op(A) of a triangular matrix. */
