@@ -293,6 +293,8 @@ def _scalar(rng: np.random.Generator, one: Argument, dtype: str) -> complex:
 
 def _wrong(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, one: Argument) -> BlasCase:
     """A call with one argument that is refused; all others are plain."""
-    made = _drawn(rng, routine, dtype, layout, {})
+    sizes = _small(rng, [one.name for one in routine.of_role(Role.SIZE)])
+    # A leading dimension below that of one row is refused by checks that are too weak.
+    made = _drawn(rng, routine, dtype, layout, {name: max(2, size) for name, size in sizes.items()})
     plain = {name: abs(step) or 1 for name, step in made.steps.items()}
     return replace(made, wrong=one.name, shared=False, steps=plain, scalars=dict.fromkeys(made.scalars, 0.5))
