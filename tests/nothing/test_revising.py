@@ -88,6 +88,7 @@ WHOLE = [
 LLM = ("--author", "llm", "--author-calls", str(len(ANSWERS)))
 
 
+@pytest.mark.extended
 def test_asked_again_killed_resumed_and_replayed(model: Model, tmp_path: Path) -> None:
     out, replayed = tmp_path / "out", tmp_path / "replayed"
     run = started(out, *TRIALS, *LLM)
