@@ -58,7 +58,7 @@ class Measurement(File):
 
     page: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
     title: str
-    payload: Literal["bench", "unseen", "points", "tuners", "kit", "peers", "judgement", "output"]
+    payload: Literal["bench", "unseen", "points", "tuners", "kit", "peers", "judgement", "steering", "output"]
     commands: Annotated[list[str], Field(min_length=1)]
     machine: Machine
     versions: dict[str, str]
@@ -132,6 +132,25 @@ class Tuners(Record):
     spaces: dict[str, dict[str, Any]]
     hard: dict[str, list[str]]
     rows: Annotated[list[Tuner], Field(min_length=1)]
+
+
+class Closed(Record):
+    """closed: mean share of the distance to the bound; interval: half of its 95 % interval; of_greedy: over the mean
+    of `greedy`."""
+
+    closed: Number
+    interval: Number
+    of_greedy: Number
+
+
+class Steering(Record):
+    """What `benchmarks/steering.py compare` printed. failed: the share of calls that fail; platforms: by platform and
+    policy."""
+
+    seeds: int
+    calls: int
+    failed: Number
+    platforms: Annotated[dict[str, dict[str, Closed]], Field(min_length=1)]
 
 
 class Output(Record):
@@ -292,12 +311,12 @@ class Measured:
 
     name: str
     about: Measurement
-    data: Bench | Unseen | Points | Tuners | Output | Kit | Peers | Judgement
+    data: Bench | Unseen | Points | Tuners | Output | Kit | Peers | Judgement | Steering
     gpu: tuple[OnGpu, ...] = ()
     peers: tuple[BesidePeers, ...] = ()
 
 
-SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit | Peers | Judgement]] = {
+SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit | Peers | Judgement | Steering]] = {
     "unseen": Unseen,
     "points": Points,
     "tuners": Tuners,
@@ -305,6 +324,7 @@ SCHEMAS: dict[str, type[Unseen | Points | Tuners | Output | Kit | Peers | Judgem
     "kit": Kit,
     "peers": Peers,
     "judgement": Judgement,
+    "steering": Steering,
 }
 
 

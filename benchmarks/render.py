@@ -29,6 +29,7 @@ from benchmarks.records import (
     Output,
     Peers,
     Points,
+    Steering,
     Tuners,
     Unseen,
     UnseenShape,
@@ -56,11 +57,16 @@ PAGES = {
     ),
     "board-model": ("Board models", "compare speeds that the board models predict with published measurements"),
     "tuners": ("Search strategies", "compare how many trials each search strategy needs"),
+    "steering": ("Policies for questions", "compare what policies for questions to a language model gain"),
     "judged": ("Judged libraries", "look up the faults that `tensorop judge --blas` found in BLAS libraries"),
 }
 OVERVIEW, FIRST_SUITE = "overview", "Suite quick"
 README_PAGES = ("gemm-rvv", "gemm-spacemit-k1", "gemm-cortex-a53", "gemm-avx512", "gemm-avx2")
-BLOCKS = ("README.md", "docs/tutorial.md")  # pages with marked blocks, where they have the marks
+BLOCKS = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/how-to/use-an-llm.md",
+)  # pages with marked blocks, where they have the marks
 BELOW, SMALL = 0.9, 4096  # of the baseline; multiply-adds up to which a shape counts as small
 WIDEST = 155  # characters of a terminal's line that are shown
 FEWEST_BARS = 20  # of a GPU's plot
@@ -80,6 +86,9 @@ READ = {
     "kit": "A ratio above 1 means that tensorop is faster than the fastest answer of cuBLASLt's queries, "
     "top-1 than its first answer.",
     "judgement": "Each kind of fault of a function is one row, with the smallest call that shows it.",
+    "steering": "Shown is the share of the distance to the bound that a job closes, as a mean with its 95 % interval, "
+    "and in brackets that mean over `greedy`'s. A deterministic coder stands for the language model: it applies the "
+    "changes of recorded pairs of configurations. No policy saw a pair of its platform.",
     "peers": "A ratio above 1 means that tensorop is faster, by the clock of the GPU below; best is the fastest peer "
     "of each problem. Calls are captured in graphs, and the rounds of all are interleaved. pages: the speed of a cache "
     "in pages of 64 keys over that of one in one piece.",
@@ -631,6 +640,21 @@ def judgement_section(judgement: Judgement) -> Section:
     return Section("\n\n".join(filter(None, parts)), {})
 
 
+def steering_table(steering: Steering) -> str:
+    """The mean shares by platform and policy."""
+    names = list(next(iter(steering.platforms.values())))
+    rows = [
+        [platform, *(f"{one.closed:.2f} ± {one.interval:.2f} ({one.of_greedy:.2f})" for one in by.values())]
+        for platform, by in steering.platforms.items()
+    ]
+    return table(["platform", *(f"`{name}`" for name in names)], rows)
+
+
+def steering_section(steering: Steering) -> Section:
+    note = f"- {steering.seeds} seeds; {steering.calls} calls a job, of which {100 * steering.failed:.0f} % fail."
+    return Section("\n\n".join([READ["steering"], steering_table(steering), note]), {})
+
+
 # Pages
 
 
@@ -650,6 +674,8 @@ def section(one: Measured) -> Section:
             return peers_section(one)
         case Judgement():
             return judgement_section(one.data)
+        case Steering():
+            return steering_section(one.data)
         case Output():
             return Section("\n".join(f"    {line}" for line in shown(one.data.lines)), {})
 
@@ -804,6 +830,7 @@ def results_block(found: Sequence[Measured]) -> str:
 def blocks(found: Sequence[Measured]) -> dict[str, str]:
     """The text of each marked block, by the mark's name."""
     outputs = {one.name.replace("-", " "): section(one).text for one in found if isinstance(one.data, Output)}
+    outputs |= {one.name: steering_table(one.data) for one in found if isinstance(one.data, Steering)}
     shown = "; ".join(f"{one.title} {one.geomean:.2f} {one.how}" for one in least(found, best=False))
     plot = f"![Speedup of gemm over OpenBLAS: {shown}](docs/images/{OVERVIEW}.svg)"
     return {"results plot": plot, "results": results_block(found), **outputs}

@@ -2,7 +2,7 @@
 
     tensorop author pairs gemm --platform P --out benchmarks/results/pairs/P.jsonl   # then gzip -9n
     python benchmarks/steering.py fit        # writes tensorop/policies/prior.json and learned.json
-    python benchmarks/steering.py compare    # writes benchmarks/results/steering.json
+    python benchmarks/steering.py compare    # prints the data of the record benchmarks/results/steering.json
 
 A job of the micro-coder begins at a slow configuration of a template. A call names an action: it fails as often as
 recorded answers did, or goes to a configuration that differs in one idea of this action. A policy that is fitted knows
@@ -29,7 +29,7 @@ from tensorop.author import offline, policies, state  # noqa: E402
 from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, bottleneck, cost_reward, is_closed  # noqa: E402
 from tensorop.specs import operators  # noqa: E402
 
-PAIRS, RESULT = ROOT / "benchmarks/results/pairs", ROOT / "benchmarks/results/steering.json"
+PAIRS = ROOT / "benchmarks/results/pairs"
 POLICIES = ROOT / "tensorop/policies"
 SEEDS, CALLS = 50, 12
 FAILED = 0.2  # of answers: 11 of 53 in tests/data/transcripts on processors
@@ -177,7 +177,6 @@ def compare() -> None:
             }
             for name, shares in by.items()
         }
-    RESULT.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(record, indent=1))
 
 
