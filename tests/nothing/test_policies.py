@@ -281,6 +281,7 @@ def test_a_model_chooses_among_the_legal_actions_or_the_search_goes_on_without_i
     assert "no --policy-model is named" in text
 
 
+@pytest.mark.extended
 def test_a_policy_that_stops_ends_the_questions(steered: Steered, tmp_path: Path) -> None:
     folder = plugin(tmp_path / "mine", "never", "return None")
     words = (*TRIALS, "--author", "llm", "--author-calls", "6", "--policy", "never", "--plugins", str(folder))
