@@ -147,7 +147,7 @@ def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) ->
 @pytest.mark.parametrize(
     ("spoil", "kind"),
     [
-        (("        copies_wait({{ stages - 2 }});\n        __sync", "        __sync"), Kind.WRONG),
+        (("        copies_wait({{ stages - 2 }});\n        __sync", "        __sync"), None),
         (("rows_times(total, factor);", ""), Kind.WRONG),
         (("repeats, first", "1, first"), Kind.WRONG),
         (("rows_value(shift", "rows_value(total"), Kind.WRONG),
@@ -161,8 +161,9 @@ def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) ->
         "pages-of-the-other-operand", "always-the-first-keys-of-a-cache", "pages-of-the-step-before",
     ],
 )  # fmt: skip
-def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind) -> None:
-    assert verdict(PACKED, 1, "bf16", spoil).kind is kind
+def test_a_kernel_of_packed_rows_with_a_fault_is_refused(spoil: tuple[str, str], kind: Kind | None) -> None:
+    """None: rows that have not arrived are numbers of any size, and a page's number may be among them."""
+    assert verdict(PACKED, 1, "bf16", spoil).kind in ((kind,) if kind else (Kind.WRONG, Kind.CRASH))
 
 
 @pytest.mark.one_in(3)
