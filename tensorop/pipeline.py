@@ -115,7 +115,8 @@ def _check_effect(job: Job, target: Target) -> None:
     elif job.author != offline.AUTHOR:
         ignored["only"] = f"with --author {job.author}: use --withhold to leave out shipped templates"
     if job.author not in ("llm", "manual"):
-        ignored["leave_out"] = "without --author llm or manual: nothing is asked"
+        for name in ("leave_out", "author_configurations"):
+            ignored[name] = "without --author llm or manual: nothing is asked"
     elif not target.measures:
         ignored["leave_out"] = f"for '{target.platform.name}': questions for a GPU have no parts that can be left out"
     if job.author == offline.AUTHOR:

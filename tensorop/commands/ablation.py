@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from tensorop.author import offline
 from tensorop.author.llm import accounting, transcript
 from tensorop.errors import UsageError
-from tensorop.model.job import Job
+from tensorop.model.job import MOST_CONFIGURATIONS, Job
 from tensorop.model.trial import Finished, Stage
 from tensorop.report import searches
 from tensorop.store import journal
 
-EVERYTHING = "everything"
-ARMS = (*(f"no-{part}" for part in Job.options()["leave_out"][1].choices), EVERYTHING)
+EVERYTHING, CONFIGURATIONS = "everything", "configurations"
+ARMS = (*(f"no-{part}" for part in Job.options()["leave_out"][1].choices), CONFIGURATIONS, EVERYTHING)
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,14 @@ def job(whole: Job, arm: str) -> Job:
         raise UsageError(f"--arm must be one of {', '.join(ARMS)}; got {arm!r}", hint=f"e.g. --arm {ARMS[0]}")
     if whole.author == "replay" and whole.transcript is None:
         raise UsageError("--author replay needs recorded arms", hint="add --transcript DIR, the --out of an ablation")
-    part = arm.removeprefix("no-") if arm != EVERYTHING else None
+    part = arm.removeprefix("no-") if arm.startswith("no-") else None
+    configurations = MOST_CONFIGURATIONS if arm == CONFIGURATIONS else 0
     recorded = None if whole.transcript is None else whole.transcript / arm
     # a replay asks what its transcript asked
-    return replace(whole, leave_out=None if recorded else part, transcript=recorded, out=whole.out / arm)
+    given = {"transcript": recorded, "out": whole.out / arm}
+    return replace(
+        whole, **given if recorded else {**given, "leave_out": part, "author_configurations": configurations}
+    )
 
 
 def results(job: Job, name: str) -> AblatedRun:
@@ -54,8 +58,8 @@ def results(job: Job, name: str) -> AblatedRun:
     Raises UsageError if it has no recorded calls, or those of another arm: its transcript counts in one arm alone.
     """
     folder = job.transcript or job.out
-    asked = transcript.head(transcript.place(folder)).left_out
-    recorded = f"no-{asked}" if asked else EVERYTHING
+    head = transcript.head(transcript.place(folder))
+    recorded = f"no-{head.left_out}" if head.left_out else CONFIGURATIONS if head.configurations else EVERYTHING
     if recorded != name:
         raise UsageError(
             f"the calls in {folder} were recorded in the arm '{recorded}', and count there alone",

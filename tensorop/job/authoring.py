@@ -96,7 +96,8 @@ class JobAuthor:
             yield Phase("author", f"{source} for up to {self.before} templates, {also}")
         if not self.recording.replays:
             head = replace(self.recording.head, model=self.model.model, seed=job.seed, before=self.before)
-            self.recording.begin(replace(head, verification=str(self.seed), left_out=job.leave_out or ""))
+            head = replace(head, left_out=job.leave_out or "", configurations=job.author_configurations)
+            self.recording.begin(replace(head, verification=str(self.seed)))
         accepted: list[KernelTemplate] = []
         for answer in self.model.rounds(self.before, self.judge):
             _note(journal, answer)
@@ -118,6 +119,8 @@ class JobAuthor:
         space = judging.legal(self.operator, self.target.platform, template, dtype)
         if isinstance(space, Outcome):
             return space
+        if template.author in offline.AUTHORS:  # with configurations of the author
+            return judging.configured(template, space)
         run = StageRun(dtype, Stage.MICRO, (), self.seed)
         evaluator = Evaluator(self.operator, self.target, run, self.work, self.texts)
         for point in judging.chosen(template, space, JUDGED_POINTS):
@@ -216,7 +219,7 @@ def _reviser(author: JobAuthor, model: LlmAuthor, journal: Journal, remarks: Rem
     questions = whole * (place + 1) // parts - whole * place // parts
     if author.recording.replays:
         questions = len(author.recording.requests)
-    plan = AskingPlan(dtype, place == 0, bound, author.before, questions)
+    plan = AskingPlan(dtype, place == 0, bound, author.before, questions, job.author_configurations)
 
     def note(answer: Round) -> None:
         _note(journal, answer)
@@ -245,14 +248,22 @@ def _steering(author: JobAuthor, standing: Standings, bound: float | None) -> St
 def described(answer: Round) -> str:
     """A line for the user."""
     template, outcome = answer.template, answer.outcome
-    name = template.name if template else f"answer {answer.number}"
+    name = _name(answer)
+    if outcome.ok and template is not None and template.author in offline.AUTHORS:
+        return f"{name}: {len(template.seed_configurations)} are tried next"
     if outcome.ok and template is not None:
         return f"{name}: accepted; {template.strategy.strip()}"
     return f"{name}{' (repaired)' if answer.repair else ''}: rejected: {outcome.kind.value}: {outcome.message[:200]}"
 
 
+def _name(answer: Round) -> str:
+    if answer.template is None:
+        return f"answer {answer.number}"
+    return ("configurations of " if answer.template.author in offline.AUTHORS else "") + answer.template.name
+
+
 def _note(journal: Journal, answer: Round) -> None:
-    name = answer.template.name if answer.template else f"answer {answer.number}"
+    name = _name(answer)
     kind, message = answer.outcome.kind.value, repeatable(answer.outcome).message
     fields = {"number": answer.number, "name": name, "repair": answer.repair, "kind": kind, "message": message[:1000]}
     _note_once(journal, NOTE, fields)

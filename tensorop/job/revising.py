@@ -21,7 +21,7 @@ from tensorop.author.llm.rounds import Answer, Judge, LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.job.steering import Asking, Settled, Steering
 from tensorop.model.kernel import KernelTemplate
-from tensorop.model.steering import Choice
+from tensorop.model.steering import CONFIGURE, HEAD, Choice
 from tensorop.model.trial import Finished, Outcome
 from tensorop.search.arms import Remarks
 
@@ -40,6 +40,7 @@ class AskingPlan:
     bound: float | None  # no kernel costs less; None if unknown
     before: int  # templates that were asked for before the search
     questions: int  # during the search
+    configurations: int = 0  # the most of a shipped template that one of them asks for; 0: none does
 
 
 @dataclass
@@ -72,8 +73,11 @@ class Reviser:
     _untried: int = field(default=-1, init=False)  # trials when the last template joined
     _question: _Question | None = field(default=None, init=False)
     _settled: list[Settled] = field(default_factory=list, init=False)
+    _configured: bool = field(init=False)  # whether configurations were asked for
 
     def __post_init__(self) -> None:
+        asked = (one.choice.action for one in self.recording.requests if one.dtype == self.plan.dtype)
+        self._configured = not self.plan.configurations or CONFIGURE in asked
         self._number, self._left = self.plan.before, self.plan.questions
 
     def __call__(self, ended: Sequence[Finished], spent: float) -> Sequence[KernelTemplate]:
@@ -125,8 +129,11 @@ class Reviser:
             trials = len(ended)
         best = _best([one for one in ended[:trials] if one.trial.variant.template.author not in offline.AUTHORS])
         asking: Asking | None = None
+        shipped = _best([one for one in ended[:trials] if one.trial.variant.template.author in offline.AUTHORS])
         if recorded is not None:
             request = recorded
+        elif shipped is not None and not self._configured:
+            request = self._for_configurations(ended, shipped)
         elif best is None and (not self.plan.first or (self.author.has_passed and spent < 1)):  # its trials are due
             return None
         else:
@@ -137,13 +144,26 @@ class Reviser:
                     return None
             choice = asking.choice if asking else Choice()
             messages = self.author.asking(asking.standing if asking else None, choice)
-            last = max((one.seed - self.author.seed for one in self.recording.requests), default=0)
-            number = max(last, self._number) + 1  # other dtypes have numbers too
-            request = self.author.request(messages, number, trials, self.plan.dtype, choice)
+            request = self.author.request(messages, self._next_number, trials, self.plan.dtype, choice)
         self._number, self._left = request.seed - self.author.seed, self._left - 1
         self.note_question(self._number, trials, request.choice)
         current = _named(request.choice.parent, ended[:trials]) or best
         return self._asked(request, current.trial.variant.template if current is not None else None, (asked + 2) * part)
+
+    def _for_configurations(self, ended: Sequence[Finished], shipped: Finished) -> Request:
+        """The question for configurations of the best shipped template."""
+        self._configured = True
+        template = shipped.trial.variant.template
+        tried = [one for one in ended if one.trial.variant.template.digest == template.digest]
+        messages = self.author.configuring(self.steering.standing(ended, shipped), tried, self.plan.configurations)
+        choice = Choice(template.digest, CONFIGURE, HEAD, f"configurations of {template.name} before the tuner's")
+        return self.author.request(messages, self._next_number, len(ended), self.plan.dtype, choice)
+
+    @property
+    def _next_number(self) -> int:
+        """Of the next template; other dtypes have numbers too."""
+        last = max((one.seed - self.author.seed for one in self.recording.requests), default=0)
+        return max(last, self._number) + 1
 
     def _ends(self, ended: Sequence[Finished]) -> bool:
         """Whether no further question is useful."""
@@ -192,7 +212,8 @@ class Reviser:
             return self._asked(self.recording.same(request), question.current, question.until)
         accepted = answer.template.digest if outcome.ok and answer.template is not None else ""
         given = outcome if answer.text is not None else None
-        self._settled.append(Settled(asked.choice, given, answer.template is not None, accepted))
+        if asked.choice.action != CONFIGURE:
+            self._settled.append(Settled(asked.choice, given, answer.template is not None, accepted))
         if outcome.ok and answer.template is not None:
             parent = question.current.digest if question.current else ""
             return replace(question, ready=replace(answer.template, parent=parent))

@@ -15,6 +15,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.option import Option
 from tensorop.model.platform import Platform
 
+MOST_CONFIGURATIONS = 15  # in one answer
 _DAY_S = 86400.0
 _BUILD = Path("build")
 _EXPECTED = {"str": "a text", "str | None": "a text, or None", "bool": "True or False"}
@@ -129,6 +130,12 @@ class Job:
     author_prices: Path | None = _option(  # noqa: RUF009 - it is a field
         None, "Read the model's price from this file (docs/how-to/use-an-llm.md), and record what each answer costs.",
         "FILE", example="prices.yaml", group="Language model", must_be="file",
+    )
+    author_configurations: int = _option(
+        0,
+        "Ask the model once, for each element type, for up to N configurations of the best shipped template. They are "
+        "tried before the tuner's next ones.", "N", example="15", group="Language model", least=0,
+        most=MOST_CONFIGURATIONS,
     )
     policy: str = _option(
         "greedy",

@@ -41,6 +41,7 @@ _ACTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "split": ("divide the work of a tile among warps in another way", ("multiply-adds", "prologue", "epilogue")),
     "fresh": ("write another template, which differs in structure", (ALL,)),
 }
+CONFIGURE = "configure"  # not an action: the question for configurations of a shipped template
 IMPROVE = "improve"  # an action of no type, in any region: the question of the policy `greedy`
 ACTIONS: Mapping[str, str] = {name: what for name, (what, _) in _ACTIONS.items()}
 OF_DEVICES = frozenset({"stage", "swizzle", "split"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -18,7 +18,7 @@ from tensorop.model.kernel import Kernel, KernelTemplate, Variant
 from tensorop.model.point import Point
 from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Kind, Limit, Stage
-from tensorop.space import Space
+from tensorop.space import Space, seeds
 from tensorop.space.strategy import Strategy
 from tensorop.store.journal import Journal
 from tensorop.trial.trial import FIRST_S
@@ -34,7 +34,8 @@ STRIKES = 2  # timeouts after which a template gets no further trials
 
 # Writes further templates during a search: (dtype, trials so far in their order, part of the budget that is spent) ->
 # the templates that are ready. They have passed the gates; a template's `parent` names the template that it was made
-# from. The function may wait for the author; the search's clock stands still meanwhile. When the whole budget is spent
+# from. A template that the search has stands for its seed configurations, which are to be tried next.
+# The function may wait for the author; the search's clock stands still meanwhile. When the whole budget is spent
 # (1.0), the search ends if the function returns nothing.
 Revise = Callable[[str, Sequence[Finished], float], Sequence[KernelTemplate]]
 
@@ -96,6 +97,8 @@ class GrowingArms(FixedArms):
         super().__init__(arms)
         self._journal, self._group, self._arm, self._revise = journal, group, arm, revise
         self._known = {one.kernel.template.digest for one in arms}
+        self._own = {one.kernel.template.digest: one for one in arms}
+        self._configured = 0  # lists of points that were taken from the journal
 
     def more(self, ended: Sequence[Finished], spent: float | None = None) -> Sequence[Arm]:
         noted = self._journal.history.joined(self._group)
@@ -104,13 +107,28 @@ class GrowingArms(FixedArms):
         if spent is not None and not waiting:
             templates = self._written(ended, spent)
         self._known |= {template.digest for template in templates}
-        return [*super().more(ended), *(arm for arm in map(self._arm, templates) if arm is not None)]
+        found = [*super().more(ended), *(arm for arm in map(self._arm, templates) if arm is not None)]
+        return [*found, *self._with_points(len(ended))]
+
+    def _with_points(self, ended: int) -> Iterator[Arm]:
+        """Arms of the start with points of the author, which are tried next."""
+        for digest, points, after in self._journal.history.configured(self._group)[self._configured :]:
+            if after > ended:
+                return
+            self._configured += 1
+            if (arm := self._own.get(digest)) is not None:
+                template = replace(arm.kernel.template, seed_configurations=points)
+                legal = seeds.named(seeds.own(template, arm.space), template, arm.space)
+                yield replace(arm, first=legal, least=0)
 
     def _written(self, ended: Sequence[Finished], spent: float) -> list[KernelTemplate]:
         """The author's next templates. The first ones may be those that it wrote for an earlier process of the run."""
         known = self._known | self._journal.history.templates.keys()
         again: set[str] = set()
         while self._revise and (templates := self._revise(self._group[1], ended, spent)):
+            if templates[0].digest in self._own:
+                self._journal.configured(templates[0], self._group, len(ended))
+                return []
             if fresh := [template for template in templates if template.digest not in known]:
                 for template in fresh:
                     self._journal.template(template, (self._group, len(ended)))
@@ -139,6 +157,11 @@ class Bandit:
 
     def add(self, name: str, floor: int = FLOOR, least: int = 0) -> None:
         self._arms[name] = _Count(floor, least)
+
+    def prefer(self, name: str, trials: int) -> None:
+        """Gives so many of the next trials to an arm."""
+        arm = self._arms[name]
+        arm.floor = max(arm.floor, arm.trials) + trials
 
     def choose(self, asked: Mapping[str, int] | None = None, dry: Collection[str] = ()) -> str | None:
         """The arm to try next; None when every arm is exhausted. Ties go to the first arm.
@@ -210,6 +233,12 @@ class Seeded:
             return []
         expected = self._expected(self._seen) if self._expected and len(self._seen) % TURNS == 0 else None
         return [expected] if expected else self._inner.ask(1)
+
+    def prefer(self, points: Sequence[Point]) -> int:
+        """Asks for these points next; returns how many of them are new."""
+        fresh = [point for point in dict.fromkeys(points) if point not in self._seen]
+        self._queue = [*fresh, *(point for point in self._queue if point not in fresh)]
+        return len(fresh)
 
     def tell(self, point: Point, cost: float | None) -> None:
         self._seen.add(point)

@@ -203,6 +203,9 @@ class _Run:
         self.clock.extend(sum(arm.least for arm in found) if late else 0)
         for arm in found:
             name, make = arm.kernel.id, self.what.make_tuner
+            if name in self.tuners:
+                self.bandit.prefer(name, self.tuners[name].prefer(arm.first))
+                continue
             tuner = make(arm.space, len(self.arms)) if make else None
             self.arms[name], self.tuners[name] = arm, Seeded(tuner, arm.space, arm.first, self._expected(arm))
             self.bandit.add(name, len(arm.first) or FLOOR, arm.least)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tensorop.model.kernel import KernelTemplate, KernelText
+from tensorop.model.point import Point
 from tensorop.model.stage_run import Group
 from tensorop.model.trial import Finished, Trial
 from tensorop.store import records
@@ -36,6 +37,7 @@ class History:
     notes: list[tuple[str, Any]] = field(default_factory=list)
     sessions: int = 0
     seconds: float = 0.0
+    _configured: list[tuple[Group, str, tuple[Point, ...], int]] = field(default_factory=list)
     _own: dict[str, KernelTemplate] = field(default_factory=dict)
     _finished: dict[tuple[str, int], Finished] = field(default_factory=dict)
     _open: dict[tuple[str, int], Started] = field(default_factory=dict)
@@ -67,6 +69,8 @@ class History:
                 self.texts[text_in(record, "variant")] = records.text_of(record)
             case "note":
                 self.notes.append((text_in(record, "name"), record["data"]))
+                if record["name"] == records.CONFIGURATIONS:
+                    self._configured.append(records.points_of(section(record, "data")))
             case "started":
                 trial = records.trial_of(record, {**self.templates, **self._own})
                 before = self._open.get((trial.key, trial.round))
@@ -135,6 +139,10 @@ class History:
     def joined(self, group: Group) -> list[tuple[KernelTemplate, int]]:
         """The templates that joined a search late, in order, each with the number of trials ended by then."""
         return [(self.templates[digest], after) for digest, (to, after) in self.late.items() if to == group]
+
+    def configured(self, group: Group) -> list[tuple[str, tuple[Point, ...], int]]:
+        """Digest of a template, its points, and the number of trials ended when they joined a search; in order."""
+        return [(digest, points, after) for to, digest, points, after in self._configured if to == group]
 
     def spent(self, group: Group) -> float:
         """Seconds that one search has taken so far, in all processes."""

@@ -120,6 +120,12 @@ class Journal:
             late = {"joined": [*joined[0], joined[1]]} if joined else {}
             self._append("template", {"digest": template.digest, "template": records.template_record(template), **late})
 
+    def configured(self, template: KernelTemplate, group: Group, ended: int) -> None:
+        """Records that the seed configurations of a known template join a search after so many trials."""
+        known = [(digest, points) for digest, points, _ in self.history.configured(group)]
+        if (template.digest, template.seed_configurations) not in known:
+            self.note(records.CONFIGURATIONS, records.points_record(template, group, ended))
+
     def text(self, text: KernelText) -> None:
         """Records the C of a variant's kernel, once. A resumed run uses this text and renders none of its own."""
         if text.variant not in self.history.texts:

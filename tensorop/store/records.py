@@ -33,6 +33,7 @@ from tensorop.model.point import Point
 from tensorop.model.trial import Finished, Kind, Outcome, Rung, Samples, Score, Stage, Trial
 
 SCHEMA = 5
+CONFIGURATIONS = "configurations"  # note of points that a language model gave for a known template
 LOG_TAIL = 4096
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 MAX_TEXT = 16 << 20  # characters of a text, unpacked
@@ -91,6 +92,18 @@ def joined_of(record: Mapping[str, object]) -> tuple[tuple[Stage, str, int], int
     """The search that a template came to late, and how many of its trials had ended."""
     stage, dtype, number, after = _list(record, "joined")
     return (Stage(stage), str(dtype), int(number)), int(after)
+
+
+def points_record(template: KernelTemplate, group: tuple[Stage, str, int], ended: int) -> Record:
+    """The seed configurations of a known template that join a search after so many trials."""
+    points = [dict(point) for point in template.seed_configurations]
+    return {"joined": [*group, ended], "template": template.digest, "points": points}
+
+
+def points_of(record: Mapping[str, object]) -> tuple[tuple[Stage, str, int], str, tuple[Point, ...], int]:
+    """The search, the digest of the template, its points, and how many trials had ended."""
+    group, after = joined_of(record)
+    return group, text_in(record, "template"), tuple(point_of(one) for one in _list(record, "points")), after
 
 
 def _rung_record(rung: Rung) -> list[object]:

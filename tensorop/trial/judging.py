@@ -43,6 +43,18 @@ def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, .
     return tuple(dict.fromkeys([*own, *others]))[:count]
 
 
+def configured(template: KernelTemplate, space: Space) -> Outcome:
+    """Whether a seed configuration is legal; the refusal says what is wrong with the first one."""
+    if seeds.named(seeds.own(template, space), template, space):
+        return Outcome(Kind.OK, "author")
+    first, values = template.seed_configurations[0], dict(space.dimensions)
+    unknown = [f"{name}={value}" for name, value in first.items() if value not in values.get(name, ())]
+    why = f"the space has no {', '.join(unknown)}" if unknown else "its constraints exclude it"
+    many = len(template.seed_configurations)
+    message = f"none of the {many} configurations of {template.name} is legal: of {first}, {why}"
+    return Outcome(Kind.REFUSED, "author", message)
+
+
 def spread(space: Space, count: int) -> list[int]:
     """Numbers of `count` points, evenly over the space; fewer in a smaller space."""
     return sorted({space.size * i // count for i in range(count)})

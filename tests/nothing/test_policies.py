@@ -13,17 +13,30 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tensorop.author import offline, parse, policies, regions
-from tensorop.author.llm import accounting, transcript
+from tensorop.author.llm import accounting, reading, transcript
 from tensorop.author.state import excluded, legal
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
-from tensorop.model.steering import ACTIONS, PLACES, REGIONS, Choice, Parent, PastQuestion, State, cost_reward
-from tensorop.specs import catalog, operators
+from tensorop.model.steering import (
+    ACTIONS,
+    CONFIGURE,
+    PLACES,
+    REGIONS,
+    Choice,
+    Parent,
+    PastQuestion,
+    State,
+    cost_reward,
+)
+from tensorop.model.trial import Outcome, Stage
+from tensorop.specs import catalog, operators, platforms
 from tensorop.store import journal
+from tensorop.trial import judging
 from tests.nothing.test_revising import FIRST, TRIALS, WIDEST, noted, printed, started, tried
 from tests.support import commands
 
@@ -183,6 +196,7 @@ class Steered:
     def __init__(self, server: HTTPServer) -> None:
         self.asked: list[str] = []
         self.chosen: list[dict[str, object]] = []  # questions of the policy `model`
+        self.configurations = ""
         self.kill: tuple[int, int] = (0, 0)  # number of a question, process
         server.expect_request("/v1/chat/completions").respond_with_handler(self._answer)
 
@@ -196,6 +210,8 @@ class Steered:
         if len(self.asked) == self.kill[0]:
             os.kill(self.kill[1], signal.SIGKILL)
         question = sent["messages"][-1]["content"]
+        if "Which other configurations" in question:
+            return self._said(self.configurations)
         if "Write a new template" in question:
             return self._said(f"```\n{FIRST if len(self.asked) == 1 else WIDEST}```\n")
         found = re.search(r"````\n(---\n.*?)\n````", question, re.DOTALL)
@@ -288,6 +304,57 @@ def test_a_policy_that_stops_ends_the_questions(steered: Steered, tmp_path: Path
     printed(started(tmp_path / "out", *words))
     assert not any(choice.typed for choice in choices(tmp_path / "out"))
     assert len(steered.asked) == 2  # both before the search
+
+
+SEEDED = ("--author", "llm", "--author-calls", "3", "--author-configurations", "15", "--withhold", "dot,lanes,stream")
+
+
+def test_configurations_of_a_model_are_tried_next_and_replayed(steered: Steered, tmp_path: Path) -> None:
+    points = [{"mr_vectors": 1, "nr": nr} for nr in (6, 7, 8)] + [{"mr_vectors": 9, "nr": 1}]
+    steered.configurations = f"First the narrow ones.\n```yaml\n{yaml.safe_dump(points)}```\n"
+    out, replayed = tmp_path / "out", tmp_path / "replayed"
+    run = started(out, *TRIALS, *SEEDED)
+    steered.kill = 3, run.pid
+    printed(run)
+    assert "These configurations of it were measured" in steered.asked[1]
+    assert "mr_vectors: [" in steered.asked[1]
+    steered.kill = 0, 0
+    text = printed(started(out, *TRIALS, *SEEDED))
+    assert "configurations of outer: accepted" not in text
+    assert sum("Which other configurations" in asked for asked in steered.asked) == 1
+    history = journal.read(out)
+    ((digest, joined, after),) = history.configured((Stage.MICRO, "f32", 0))
+    assert digest == SHIPPED["outer"].digest
+    assert [dict(point) for point in joined] == points
+    ended = [end.trial.point for end in history.ended((Stage.MICRO, "f32", 0))]
+    next_ = [{"mr_vectors": point["mr_vectors"], "nr": point["nr"]} for point in ended[after : after + 3]]
+    assert next_ == points[:3]
+    assert [call.template for call in accounting.account(out).calls if call.action == CONFIGURE] == [""]
+    (replayed / "work").mkdir(parents=True)
+    shutil.copytree(out / "work" / "llm", replayed / "work" / "llm")
+    printed(started(replayed, *TRIALS, "--author", "replay", "--withhold", "dot,lanes,stream"))
+    assert tried(journal.read(replayed)) == tried(history)
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("- {mr_vectors: 9, nr: 1}", "none of the 1 configurations of outer is legal: of mr_vectors=9 nr=1, the space"),
+        ("mr_vectors: 1", "expected a list of 1 to 15 configurations, got dict"),
+        ("- {nr: [1, 2]}", "seed_configurations"),
+        ("- {a: 1}\n" * 16, "expected a list of 1 to 15 configurations, got 16 entries"),
+    ],
+)
+def test_configurations_that_cannot_be_used_are_refused(answer: str, says: str) -> None:
+    outer = SHIPPED["outer"]
+    try:
+        points = reading.configurations(f"```\n{answer}\n```", parse.written(outer), operator="gemm", most=15)
+        space = judging.legal(GEMM, platforms.load("generic"), outer, "f32")
+        assert not isinstance(space, Outcome)
+        found = judging.configured(replace(outer, seed_configurations=points), space).message
+    except SpecError as error:
+        found = str(error)
+    assert says in found
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from tensorop.author.llm import transcript
 from tensorop.author.llm.messages import ModelReply
 from tensorop.author.llm.transcript import RecordedCall
 from tensorop.errors import UsageError
-from tensorop.model.steering import ALL, IMPROVE
+from tensorop.model.steering import ALL, CONFIGURE, IMPROVE
 from tensorop.model.trial import Finished, Outcome, Stage
 from tensorop.store import journal
 
@@ -94,7 +94,7 @@ def account(folder: Path) -> Account:
         )
     first = transcript.head(place).seed
     found = [_accounted(call, first) for call in recorded]
-    accepted = sum(call.accepted for call in found)
+    accepted = sum(call.accepted and call.action != CONFIGURE for call in found)
     prompt, completion = (sum(getattr(call, name) for call in found) for name in ("prompt_tokens", "completion_tokens"))
     seconds, costs = sum(call.seconds for call in found), [call.cost for call in found if call.cost is not None]
     unknown = [call for call in recorded if call.answer is not None and call.answer.cost is None]

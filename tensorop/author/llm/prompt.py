@@ -28,8 +28,8 @@ from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
 from tensorop.model.point import Value
 from tensorop.model.primitive import ARGUMENTS, Primitives
-from tensorop.model.steering import ACTIONS, Choice
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.steering import ACTIONS, CONFIGURE, IMPROVE, Choice
+from tensorop.model.trial import Finished, Kind, Outcome
 from tensorop.settings import Settings
 from tensorop.specs import files
 
@@ -179,6 +179,21 @@ def opening(brief: AnyBrief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple
     return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
 
 
+def configurations(
+    brief: AnyBrief, standing: Standing, tried: Sequence[Finished], most: int, limit: int = MAX_TOKENS
+) -> tuple[Message, ...]:
+    """The question for configurations of the template that `standing` shows. tried: its trials; limit: tokens"""
+    costs = sorted((one.score.cost, str(one.trial.point)) for one in tried if one.score.cost is not None)
+    failed = [(one.outcome.kind.value, str(one.trial.point)) for one in tried if not one.outcome.ok]
+    if isinstance(brief, Brief) and brief.left_out == "facts":
+        standing = replace(standing, bound=None)
+    asked = Message(
+        "user",
+        _fill(brief, "configure.md.j2", standing=standing, costs=costs, failed=failed[-MAX_FAILURES:], most=most),
+    )
+    return Message("system", _fitted(_fill(brief, "configurations.md.j2"), limit - tokens(asked))), asked
+
+
 def token_limit(settings: Settings) -> int:
     """The environment's limit on the tokens of a question, or MAX_TOKENS. Raises UsageError for one that is none."""
     text = settings.llm_prompt_tokens
@@ -226,9 +241,12 @@ def _source(brief: AnyBrief, name: str) -> tuple[str, str, None] | None:
     return kept, str(path), None
 
 
-def repair(brief: AnyBrief, asked: tuple[Message, ...], answer: str, outcome: Outcome) -> tuple[Message, ...]:
+def repair(
+    brief: AnyBrief, asked: tuple[Message, ...], answer: str, outcome: Outcome, action: str = IMPROVE
+) -> tuple[Message, ...]:
     """The question for a repair of the same template: the conversation so far and the error."""
-    question = _fill(brief, "repair.md.j2", outcome=outcome, log=outcome.log[-LOG_TAIL:])
+    page = "reconfigure.md.j2" if action == CONFIGURE else "repair.md.j2"
+    question = _fill(brief, page, outcome=outcome, log=outcome.log[-LOG_TAIL:])
     return (*asked, Message("assistant", answer), Message("user", question))
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from bisect import bisect_right
+from collections.abc import Mapping
 from typing import Any
 
 from tensorop import paths, settings
@@ -13,8 +14,9 @@ from tensorop.author.llm import edits
 from tensorop.author.parse import parse
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
+from tensorop.model.point import Point
 from tensorop.runners import process
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, yamlfile, yamltext
 from tensorop.store import records
 
 SECONDS = 10.0
@@ -35,6 +37,17 @@ def template(
     current: the text that edits in the answer are of; empty: an answer has no edits
     """
     given = {"answer": answer, "current": current, "operator": operator, "name": name, "author": author}
+    return records.template_of(_apart(given, seconds))
+
+
+def configurations(answer: str, current: str, *, operator: str, most: int) -> tuple[Point, ...]:
+    """The list of configurations of the template `current` in an answer. Raises SpecError as `template`."""
+    given = {"answer": answer, "current": current, "operator": operator, "name": "x", "author": "x", "most": most}
+    return records.template_of(_apart(given, SECONDS)).seed_configurations
+
+
+def _apart(given: Mapping[str, object], seconds: float) -> Any:
+    """What a process of its own reads."""
     asked = json.dumps(given).encode()
     environment = {**settings.scrubbed_environment(), "PYTHONPATH": str(paths.native_dir().parent.parent)}
     talk = process.Talk([asked], stdout_cap=_MAX_OUTPUT)
@@ -46,7 +59,7 @@ def template(
     kind, content = jsontext.loads(ended.stdout)
     if kind != "template":
         raise SpecError(str(content))
-    return records.template_of(content)
+    return content
 
 
 def main() -> None:
@@ -55,14 +68,30 @@ def main() -> None:
         answer.write(json.dumps(_read(**json.loads(sys.stdin.buffer.read()))).encode() + b"\n")
 
 
-def _read(answer: str, current: str, **of: str) -> tuple[str, Any]:
+def _read(answer: str, current: str, most: int = 0, **of: str) -> tuple[str, Any]:
     try:
+        if most:
+            return "template", records.template_record(parse(_with_points(answer, current, most), **of))
         text = edits.edited(_spoken(answer), current) if current else None
         return "template", records.template_record(parse(template_text(answer) if text is None else text, **of))
     except SpecError as error:
         return "refused", str(error)
     except Exception as error:  # untrusted text may trigger any error in its reader
         return "refused", f"it cannot be worked with: {type(error).__name__}: {error!s:.500}"
+
+
+def _with_points(answer: str, current: str, most: int) -> str:
+    """The template `current` with the configurations of an answer in place of its own."""
+    blocks = _blocks(_spoken(answer).replace("\r\n", "\n"))
+    text = blocks[-1] if blocks else _spoken(answer)
+    origin = "the answer"
+    found = yamltext.parse("points:\n" + "".join(f"  {line}\n" for line in text.splitlines()), origin, aliases=False)
+    points = found["points"]
+    if not isinstance(points, list) or not 0 < len(points) <= most:
+        what = f"{len(points)} entries" if isinstance(points, list) else type(points).__name__
+        raise SpecError(f"{origin}: expected a list of 1 to {most} configurations, got {what}")
+    _, head, body = current.split("---\n", 2)
+    return f"---\n{yamlfile.dump({**yamltext.parse(head, origin), 'seed_configurations': points})}---\n{body}"
 
 
 def template_text(answer: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from tensorop import settings
-from tensorop.author import parse, regions
+from tensorop.author import offline, parse, regions
 from tensorop.author.llm import prompt, reading
 from tensorop.author.llm import transcript as transcripts
 from tensorop.author.llm.manual import ManualTransport
@@ -22,10 +22,10 @@ from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import AnyBrief, Lessons, Standing, repeatable
 from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
 from tensorop.errors import UsageError
-from tensorop.model.job import Job
+from tensorop.model.job import MOST_CONFIGURATIONS, Job
 from tensorop.model.kernel import KernelTemplate
-from tensorop.model.steering import Choice
-from tensorop.model.trial import Kind, Outcome
+from tensorop.model.steering import CONFIGURE, Choice
+from tensorop.model.trial import Finished, Kind, Outcome
 from tensorop.process import barrier
 from tensorop.settings import Settings
 from tensorop.specs import prices
@@ -95,6 +95,10 @@ class LlmAuthor:
             return prompt.opening(self.brief, self._lessons, self.tokens)
         return prompt.improvement(self.brief, standing, self._lessons, self.tokens, choice)
 
+    def configuring(self, standing: Standing, tried: Sequence[Finished], most: int) -> tuple[Message, ...]:
+        """The question for up to `most` configurations of the template that `standing` shows. tried: its trials"""
+        return prompt.configurations(self.brief, standing, tried, most, self.tokens)
+
     @property
     def has_passed(self) -> bool:
         """Whether a template of this process passed."""
@@ -110,7 +114,8 @@ class LlmAuthor:
         spent = answer.request.place.repair >= REPAIRS
         if answer.final or answer.text is None or outcome.kind in _NOT_ITS_FAULT or spent:
             return None
-        return prompt.repair(self.brief, answer.request.messages, answer.text, repeatable(outcome))
+        asked = answer.request
+        return prompt.repair(self.brief, asked.messages, answer.text, repeatable(outcome), asked.choice.action)
 
     def request(
         self,
@@ -137,6 +142,9 @@ class LlmAuthor:
     def _read(self, answer: str, request: Request, current: KernelTemplate | None) -> KernelTemplate:
         name, operator = f"{NAME}-{request.seed - self.seed}", self.brief.operator.name
         text = parse.written(current) if current else ""
+        if current and request.choice.action == CONFIGURE:
+            points = reading.configurations(answer, text, operator=operator, most=MOST_CONFIGURATIONS)
+            return replace(current, seed_configurations=points)
         found = reading.template(answer, operator=operator, name=name, author=NAME, current=text)
         if current:
             regions.require_only(request.choice.region, current, found)
@@ -147,7 +155,9 @@ class LlmAuthor:
         outcome = answer.outcome or self._judged(answer.template, judge)
         self._learn(answer.template, outcome)
         if self.recording is not None:
-            self.recording.settle(answer.request, answer.template.name if answer.template else "", outcome)
+            template = answer.template
+            name = template.name if template and template.author not in offline.AUTHORS else ""
+            self.recording.settle(answer.request, name, outcome)
         return outcome
 
     def relearn(self, outcomes: Mapping[tuple[int, int], Outcome]) -> None:
@@ -162,6 +172,8 @@ class LlmAuthor:
 
     def _judged(self, template: KernelTemplate | None, judge: Judge) -> Outcome:
         assert template is not None
+        if template.author in offline.AUTHORS:
+            return barrier.guarded("judge", judge, template)
         if template.digest in self._seen:
             return Outcome(Kind.REFUSED, "author", "this template was answered before, word for word")
         self._seen.add(template.digest)
@@ -169,7 +181,7 @@ class LlmAuthor:
 
     def _learn(self, template: KernelTemplate | None, outcome: Outcome) -> None:
         strategies, failures = self._lessons.strategies, self._lessons.failures
-        if outcome.ok and template is not None:
+        if outcome.ok and template is not None and template.author not in offline.AUTHORS:
             strategies = (*strategies, template.strategy)
         elif outcome.kind not in _NOT_ITS_FAULT:
             failures = (*failures, f"{outcome.kind.value}: {repeatable(outcome).message[:300]}")

@@ -56,6 +56,7 @@ class TranscriptHead:
     verification: str = ""  # the seed of the operands of verified and measured calls; empty: unknown
     before: int | None = None  # templates that were asked for before the search; None: unknown
     left_out: str = ""  # of its questions, as in Brief
+    configurations: int = 0  # the most that were asked for of a shipped template
     # seed of a question during a search -> number of trials after which its answer joined
     joined: Mapping[str, int] = field(default_factory=dict)
 
