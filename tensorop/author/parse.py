@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tensorop.author import regions
+from tensorop.author import plans, regions
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point
@@ -60,7 +60,7 @@ def parse(text: str, *, operator: str, name: str, author: str) -> KernelTemplate
 def written(template: KernelTemplate) -> str:
     """A text that parses to the template's content: what an author is shown of it, and edits."""
     plain = asdict(template)
-    head = {name: plain[name] for name in ("strategy", "reads", "needs", "tunables", "constraints", "prior")}
+    head = {name: plain[name] for name in ("strategy", "plan", "reads", "needs", "tunables", "constraints", "prior")}
     head |= {"unseen": template.unseen, "seed_configurations": [dict(one) for one in template.seed_configurations]}
     head |= {"facts": template.facts, "model": template.model}
     text = json.dumps({name: value for name, value in head.items() if value})
@@ -78,6 +78,7 @@ def check(template: KernelTemplate) -> None:
     for prose in (template.strategy, *(c.reason for c in template.constraints)):
         if not prose.isprintable() or any(mark in prose for mark in _NO_PROSE):
             raise SpecError(f"{origin}: '{prose[:60]}' has characters that are not allowed in a sentence")
+    plans.parse(template.plan, origin)
     for key, word in template.reads.items():
         if not _NAME.fullmatch(key) or not _WORD.fullmatch(word):
             raise SpecError(f"{origin}: key 'reads': expected names and single words, got '{key}: {word}'")

@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from tensorop.author import grammar, rules
+from tensorop.author import grammar, plans, rules
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import compile as device
 from tensorop.cuda import counted, kernels, standing
@@ -138,6 +138,8 @@ class FamilyAuthor(JobAuthor):
                 return family
             places = _places(family, len(self.operator.on_device.keys))
             each.append(Candidate(family, places[number % len(places)]))
+            if wrong := barrier.guarded("author", _planned, template, [Candidate(family, one) for one in places]):
+                return wrong
         dtypes = [self.brief.dtypes[number % len(self.brief.dtypes)] for number in range(len(each))]
         # nvcc's own words on the first one, before another compiler's
         steps = (self._compiled, 1), (self._gated, None), (self._execution.verdict, None), (self._compiled, None)
@@ -216,6 +218,13 @@ class FamilyAuthor(JobAuthor):
     def _executed(self, one: Candidate) -> dict[str, int] | Outcome:
         verdict = self._execution.verdict(one, self.brief.dtypes[0])
         return self._execution.counts(one, self.brief.dtypes[0]) if verdict.ok else verdict
+
+
+def _planned(template: KernelTemplate, each: Sequence[Candidate]) -> Outcome | None:
+    """The refusal of a plan that holds at none of these configurations."""
+    plan = plans.parse(template.plan, f"template '{template.name}'")
+    wrong = [plans.counted(plan, one.numbers).wrong for one in each] if plan else []
+    return _refused(f"plan: at {each[0].point}, {wrong[0]}") if wrong and all(wrong) else None
 
 
 def _places(family: Family, count: int) -> list[int]:

@@ -121,6 +121,8 @@ class JobAuthor:
             return space
         if template.author in offline.AUTHORS:  # with configurations of the author
             return judging.configured(template, space)
+        if refused := judging.planned(self.target.platform, template, dtype, space):
+            return refused
         run = StageRun(dtype, Stage.MICRO, (), self.seed)
         evaluator = Evaluator(self.operator, self.target, run, self.work, self.texts)
         for point in judging.chosen(template, space, JUDGED_POINTS):

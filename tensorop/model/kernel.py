@@ -74,6 +74,7 @@ class KernelTemplate:
     regions: tuple[RegionMark, ...] = ()  # in order; not part of the digest
     # tunable -> action and region that a change of it stands for, for `author pairs`; not part of the digest
     ideas: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""  # what it keeps, moves and computes (author/plans.py); not part of the digest
     # Kernels for a device (GPU) only: name -> expression over tunables, the layout, the device and earlier facts.
     facts: Mapping[str, str] = field(default_factory=dict)
     model: Mapping[str, str] = field(default_factory=dict)  # as facts, also over a call's dims; the last is the cost

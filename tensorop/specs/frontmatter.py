@@ -21,6 +21,7 @@ class TemplateHead(Record):
     """The head of a template."""
 
     strategy: str = Field(min_length=1, max_length=1000)
+    plan: str = Field(default="", max_length=2000)
     reads: dict[str, str] = Field(default_factory=dict)
     needs: tuple[str, ...] = Field(default=(), strict=False)
     tunables: dict[str, list[int | str]] = Field(max_length=12)

@@ -205,6 +205,7 @@ def template_record(template: KernelTemplate) -> Record:
         **({"parent": template.parent} if template.parent else {}),  # digest of the template that this one revises
         # regions of the text, each with the number of lines before it
         **({"regions": [[one.name, one.line] for one in template.regions]} if template.regions else {}),
+        **({"plan": template.plan} if template.plan else {}),  # what it keeps, moves and computes, a statement a line
         # kernels for a GPU only: names and expressions for the launch and the cost, in their order
         **{name: [*of.items()] for name, of in (("facts", template.facts), ("model", template.model)) if of},
     }
@@ -227,6 +228,7 @@ def template_of(record: Mapping[str, object]) -> KernelTemplate:
         seed_configurations=tuple(point_of(start) for start in _list(record, "seed_configurations")),
         prior=Prior(text_in(prior, "cost"), words(prior, "of"), words(prior, "apart")) if prior else None,
         parent=text_in(record, "parent") if "parent" in record else "",
+        plan=text_in(record, "plan") if "plan" in record else "",
         regions=tuple(_mark_of(one) for one in _list(record, "regions")),
         facts=_texts(record, "facts"),
         model=_texts(record, "model"),

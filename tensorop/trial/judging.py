@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from tensorop.errors import JobError, TensoropError
+from tensorop.author import plans
+from tensorop.author.llm import machine
+from tensorop.errors import JobError, SpecError, TensoropError
 from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -14,6 +16,7 @@ from tensorop.process import barrier
 from tensorop.render import instantiate, prior
 from tensorop.space import Space, seeds
 
+PLANNED_POINTS = 32  # at which a plan is checked
 PATIENT = Limit(3600.0, "an hour")
 
 
@@ -41,6 +44,22 @@ def chosen(template: KernelTemplate, space: Space, count: int) -> tuple[Point, .
     own = seeds.named(seeds.own(template, space), template, space)
     others = [space.at(index) for index in spread(space, count)]
     return tuple(dict.fromkeys([*own, *others]))[:count]
+
+
+def planned(platform: Platform, template: KernelTemplate, dtype: str, space: Space) -> Outcome | None:
+    """The refusal of a plan that holds at none of the points that are checked; None for one that holds, or for none."""
+    if not (plan := plans.parse(template.plan, f"template '{template.name}'")):
+        return None
+    core = machine.machine(platform, dtype)
+    points = chosen(template, space, PLANNED_POINTS)
+    try:
+        found = [plans.counted(plan, {**instantiate.facts(platform, dtype, point), **point}, core) for point in points]
+    except SpecError as error:
+        return Outcome(Kind.REFUSED, "author", f"plan: {error}")
+    if any(not one.wrong for one in found):
+        return None
+    message = f"plan: at {points[0]}, {found[0].wrong}; no other of {len(points)} configurations holds either"
+    return Outcome(Kind.REFUSED, "author", message)
 
 
 def configured(template: KernelTemplate, space: Space) -> Outcome:

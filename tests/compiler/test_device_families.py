@@ -17,7 +17,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tensorop import pipeline
-from tensorop.author import offline, parse
+from tensorop.author import offline, parse, plans
 from tensorop.commands import opened, report
 from tensorop.cuda import attached, author, counted
 from tensorop.cuda import backend as cuda
@@ -204,6 +204,13 @@ def test_counts_of_a_shipped_kernel_cost_what_its_own_model_predicts() -> None:
     counts = Execution(GEMM, WMMA, Seed.draw()).counts(one, "f16")
     assert isinstance(counts, dict), counts
     families.add(one, counts)
+    plan = plans.counted(plans.parse(own.template.plan, "wmma"), one.numbers)
+    assert plan.wrong == ""
+    turns = 1024 // int(one.numbers["tile_k"])
+    assert turns * plan.multiply_adds == 16**3 * counts["k_products"]
+    assert turns * plan.copied == counts["k_copied_bytes"]
+    assert plan.shared == one.numbers["shared"]
+    assert plan.registers == one.numbers["accumulators"]
     same = Family(GEMM.on_device, template, given, families.of(template, (1, 0)))
     for m, n, k in ((64, 64, 4096), (4096, 4096, 4096), (16, 4096, 1024)):
         call = {"m": m, "n": n, "k": k, "batch": 1}

@@ -14,14 +14,14 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 from tensorop import settings
-from tensorop.author import offline, parse, regions
+from tensorop.author import offline, parse, plans, regions
 from tensorop.author.llm import prompt, reading
 from tensorop.author.llm import transcript as transcripts
 from tensorop.author.llm.manual import ManualTransport
 from tensorop.author.llm.messages import Failure, Message, Request, Transport
 from tensorop.author.llm.prompt import AnyBrief, Lessons, Standing, repeatable
 from tensorop.author.llm.transcript import AuthorLimits, LimitedTransport, RecordedTransport
-from tensorop.errors import UsageError
+from tensorop.errors import SpecError, UsageError
 from tensorop.model.job import MOST_CONFIGURATIONS, Job
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.steering import CONFIGURE, Choice
@@ -74,6 +74,7 @@ class LlmAuthor:
     recording: RecordedTransport | None = None  # of the transport's calls
     _lessons: Lessons = field(default_factory=Lessons, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
+    _plans: dict[str, int] = field(default_factory=dict, init=False)  # key of a plan -> number of its first template
 
     def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
         """Up to `count` templates, each with its repairs; ends early if further requests are useless."""
@@ -148,7 +149,16 @@ class LlmAuthor:
         found = reading.template(answer, operator=operator, name=name, author=NAME, current=text)
         if current:
             regions.require_only(request.choice.region, current, found)
+        self._require_new(found, current, request.seed - self.seed)
         return found
+
+    def _require_new(self, found: KernelTemplate, current: KernelTemplate | None, number: int) -> None:
+        """Raises SpecError if another template of the model has the same plan, and it is not the one to change."""
+        key = plans.key(found.plan)
+        if not key or (current and key == plans.key(current.plan)):
+            return
+        if (first := self._plans.setdefault(key, number)) != number:
+            raise SpecError(f"plan: it is that of {NAME}-{first}, word for word; plan something else")
 
     def judged(self, answer: Answer, judge: Judge) -> Outcome:
         """The outcome of an answer; the next question knows it."""
