@@ -63,9 +63,10 @@ def direct(folder: Path, operator: str) -> KernelTemplate | None:
     return _parsed(file, operator, DIRECT)
 
 
-def example(folder: Path) -> str:
-    """The example template in prompts, with its front matter. Raises SpecError for an operator without one."""
-    return reading.text(folder / "prompts" / f"example{TEMPLATE_SUFFIX}", reading.TEXT)
+def example(*prompts: Path) -> str:
+    """The example template in the first folder that has one, with its head. Raises SpecError if none has."""
+    files = [folder / f"example{TEMPLATE_SUFFIX}" for folder in prompts]
+    return reading.text(next((file for file in files if file.is_file()), files[0]), reading.TEXT)
 
 
 def _parsed(file: Path, operator: str, name: str) -> KernelTemplate:

@@ -69,7 +69,8 @@ def templates(operator: Operator) -> tuple[KernelTemplate, ...]:
 def prompts(operator: Operator) -> tuple[Path, ...]:
     """The missing files that `--author llm` needs."""
     names = ("system.md.j2", "template.md.j2", "repair.md.j2", f"example{operators.TEMPLATE_SUFFIX}")
-    return tuple(file for name in names if not (file := operator.folder / "prompts" / name).is_file())
+    own, *_ = folders = operator.prompts
+    return tuple(own / name for name in names if not any((folder / name).is_file() for folder in folders))
 
 
 def _product(operator: Operator) -> None:

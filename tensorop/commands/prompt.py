@@ -56,7 +56,7 @@ def brief(
     """The facts of a job's prompt for a processor. left_out: as in Brief"""
     dtype = dtypes[0]
     primitives = platform.primitives_of(dtype)
-    example = offline.example(operator.folder)
+    example = offline.example(*operator.prompts)
     template = parse(example, operator=operator.name, name="example", author=offline.AUTHOR)
     point = instantiate.micro_space(platform, template, dtype).at(0)
     facts = instantiate.facts(platform, dtype, {})

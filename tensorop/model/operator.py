@@ -136,6 +136,13 @@ class Operator:
         return Source((("slots.h", self.reference.slots(self.runtime)),))
 
     @property
+    def prompts(self) -> tuple[Path, ...]:
+        """Folders of the prompts for processors; those of `uses` too if its own says how its driver calls a kernel."""
+        own = self.folder / "prompts"
+        used = [folder / "prompts" for folder in self.uses]
+        return (own, *used) if (own / "driver.md.j2").is_file() else (own,)
+
+    @property
     def templates(self) -> tuple[Path, ...]:
         """Folders of its templates, its own folder first."""
         return self.folder, *self.uses

@@ -27,7 +27,7 @@ from tensorop.specs import operators, platforms
 KEY = "sk-secret-0123456789"
 OPERATOR, PLATFORM = operators.load("gemm"), platforms.load("rvv")
 NAME, FILE = next(iter(offline.files(OPERATOR.folder).items()))
-EXAMPLE = FILE.read_text()
+EXAMPLE = re.sub(r"plan: \|\n(?:  .*\n)*", "", FILE.read_text())  # templates of one job have different plans
 
 
 def variant(what):
@@ -47,7 +47,7 @@ def brief():
 
 
 def test_the_prompts_example_obeys_the_prompts_rules(brief):
-    shown = offline.example(OPERATOR.folder)
+    shown = offline.example(*OPERATOR.prompts)
     (told, asked) = prompt.opening(dataclasses.replace(brief, example=shown), Lessons())
     assert shown.rstrip() in asked.text
     template = parse.parse(shown, operator="gemm", name="example", author="llm")

@@ -20,7 +20,7 @@ from tensorop.commands import prompt as asking
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
 from tensorop.render import instantiate
-from tensorop.specs import catalog, platforms
+from tensorop.specs import catalog, operators, platforms
 from tests.support import commands
 from tests.support.operators import gemm
 
@@ -46,6 +46,17 @@ def test_the_prompt_is_the_golden_one(platform: str, request: pytest.FixtureRequ
     assert text == path.read_text(), f"{path.name} changed; if that is meant: pytest test_prompt.py --update-golden"
 
 
+def test_attention_has_gemms_prompts_with_its_own_driver() -> None:
+    of = operators.load("attention")
+    text = opening(asking.brief(of, platforms.load("cortex-a53"), ("f32",), of.suites["quick"]), Lessons())[0].text
+    assert text.startswith("You write micro-kernels for `attention`")
+    assert "the driver is that of attention" in text
+    assert "loops of Goto and BLIS" not in text
+    assert "loops of Goto and BLIS" in system("cortex-a53")
+    for section in ("## The function", "## Primitives", "## Rules", "## The core", "## Hint: tiling"):
+        assert section in text
+
+
 @pytest.mark.one_in(5)
 @pytest.mark.parametrize("platform", PROCESSORS)
 def test_every_platform_has_a_prompt_that_fits(platform: str) -> None:
@@ -60,7 +71,7 @@ def test_every_platform_has_a_prompt_that_fits(platform: str) -> None:
 @pytest.mark.parametrize("platform", ["cortex-a53", "avx512", "rvv"])
 def test_every_name_that_a_text_is_rendered_with_is_in_the_prompt(platform: str) -> None:
     target = platforms.load(platform)
-    template = parse.parse(offline.example(gemm().folder), operator="gemm", name="example", author="offline")
+    template = parse.parse(offline.example(*gemm().prompts), operator="gemm", name="example", author="offline")
     point = instantiate.micro_space(target, template, "f32").at(0)
     full = instantiate.defaults(gemm(), target, "f32", point)
     variant = instantiate.variant(gemm(), template, "f32", full)

@@ -67,7 +67,7 @@ class Brief:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        return (self.operator.folder / "prompts",)
+        return self.operator.prompts
 
     @property
     def more(self) -> dict[str, object]:
@@ -275,10 +275,11 @@ def _fill(brief: AnyBrief, name: str, **more: object) -> str:
         loader=jinja2.FunctionLoader(lambda name: _source(brief, name)), undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
+    of_hints = brief.folders if isinstance(brief, Brief) else brief.folders[:1]
     context = {
         **vars(brief),
         "brief": brief,
-        "hints": sorted(f"hints/{file.name}" for file in folder.glob("hints/*.md.j2")),
+        "hints": sorted({f"hints/{file.name}" for one in of_hints for file in one.glob("hints/*.md.j2")}),
         **brief.more,
     }
     try:
