@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import tensorop
-from tensorop.blas import binding
+from tensorop.blas import binding, recorder
+from tensorop.blas.routines import functions
 from tensorop.toolchain import shared_library, tool
 from tests.support import commands, products
 from tests.support.judged_blas import ROUTINES, judged, texts, wide
@@ -38,9 +39,8 @@ def library(prefix: Path) -> Path:
 
 def test_each_routine_has_all_of_its_names(prefix: Path, library: Path) -> None:
     names = [letter + name for letter in "sd" for name in ROUTINES]
-    forms = ("{}_", "{}_64_", "cblas_{}", "cblas_{}_64")
-    forms += ("scipy_{}_", "scipy_{}_64_", "scipy_cblas_{}", "scipy_cblas_{}64_")
-    assert shared_library.facts(library).exports == {form.format(name) for form in forms for name in names}
+    standard = {one.symbol(*functions()[name]) for one in recorder.INTERFACES for name in names}
+    assert shared_library.facts(library).exports == standard
     exports = shared_library.facts(prefix / "lib/libtensorop_blas.so").exports
     assert {f"tensorop_{name}" for name in names} < exports
 

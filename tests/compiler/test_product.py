@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 
 import tensorop
+from tensorop.blas import recorder
+from tensorop.blas.routines import functions
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.trial import Kind
@@ -294,7 +296,7 @@ def test_only_public_names_are_visible(prefix: Path) -> None:
     both = {"tensorop_set_num_threads", "tensorop_get_num_threads", "tensorop_card"}
     ours = {"tensorop_sgemm", "tensorop_dgemm", *both}
     ours |= {f"tensorop_gemm_{dtype}_{kind}" for dtype in ("f32", "f64") for kind in ("variant", "call")}
-    blas = {"cblas_sgemm", "cblas_dgemm", "sgemm_", "dgemm_"}
+    blas = {one.symbol(*functions()[name]) for one in recorder.INTERFACES for name in ("sgemm", "dgemm")}
     gemm, cblas = (prefix / f"lib/libtensorop_{name}.so" for name in ("gemm", "cblas"))
     assert (shared_library.facts(gemm).exports, shared_objects.soname(gemm)) == (ours, "libtensorop_gemm.so.0")
     assert (shared_library.facts(cblas).exports, shared_objects.soname(cblas)) == (blas, "libtensorop_cblas.so.0")
