@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,11 +94,10 @@ def scrubbed_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(SCRUBBED_PREFIXES) and not _SECRET.search(k)}
 
 
-def recording_environment(library: Path, record: Path) -> dict[str, str]:
-    """This process's environment, with the recorder of BLAS calls in front of other preloaded libraries."""
-    before = os.environ.get("LD_PRELOAD", "")
-    own = {"TENSOROP_RECORD": str(record), "LD_PRELOAD": f"{library}:{before}" if before else str(library)}
-    return {**os.environ, **own}
+def recording_environment(libraries: Sequence[Path], record: Path) -> dict[str, str]:
+    """This process's environment, with the recorder of BLAS calls, the first library, in front of preloaded ones."""
+    preloaded = [*map(str, libraries), os.environ.get("LD_PRELOAD", "")]
+    return {**os.environ, "TENSOROP_RECORD": str(record), "LD_PRELOAD": ":".join(filter(None, preloaded))}
 
 
 def plain_environment() -> dict[str, str]:

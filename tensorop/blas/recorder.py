@@ -67,10 +67,10 @@ def _wrapper(number: int, interface: BlasInterface, routine: BlasRoutine, dtype:
     keep, back = ("", "") if result == "void" else (f"{result} made = ", "    return made;\n")
     return (
         f"EXPORT {result} {symbol}({declared})\n{{\n"
-        f'    static Target target = {{"{symbol}", NULL}};\n'
+        f'    static Target target = {{"{symbol}", NULL, 0}};\n'
         "    uint64_t began = begin(&target, __builtin_return_address(0));\n"
         f"    {keep}(({result} (*)({types}))target.real)({names});\n"
-        f"    if (end(began))\n        add(began, {kind});\n{back}}}\n"
+        f"    if (end(began))\n        add(&target, began, {kind});\n{back}}}\n"
     )
 
 

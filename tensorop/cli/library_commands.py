@@ -1,4 +1,4 @@
-"""`bench`, `judge`, `verify`, `inspect`, `explain`, `report`, `doctor`, `prompt`: of libraries, kernels, machines."""
+"""`bench`, `judge`, `verify`, `inspect`, `explain`, `report` and others: of libraries, kernels, machines."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tensorop.cli.command import (
 )
 from tensorop.cli.explain_command import explain
 from tensorop.cli.judge_command import judge
+from tensorop.cli.preload_command import preload
 from tensorop.cli.prompt_command import prompt
 from tensorop.cli.record_command import record
 from tensorop.commands import bench as benching
@@ -386,4 +387,4 @@ def doctor(platform: _ToBring = None, runner: Runner = None, plugins: Plugins = 
     screen.answer(format_, health.to_json(), lambda: tables.show_health(health), ok=health.ok)
 
 
-COMMANDS = (bench, judge, verify, inspect, explain, report, record, doctor, prompt)
+COMMANDS = (bench, judge, verify, inspect, explain, report, record, preload, doctor, prompt)

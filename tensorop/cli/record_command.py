@@ -7,10 +7,10 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 from tensorop import settings
 from tensorop.blas import recorder, records
@@ -73,15 +73,14 @@ def record(
             shutil.copyfile(built, library)
         screen.answer(format_, {"library": str(library)}, lambda: screen.echo(f"recorder: {library}"))
         return
-    if shutil.which(program[0]) is None:
-        raise UsageError(f"there is no program {program[0]!r}", hint="e.g. tensorop record -- python a.py")
+    require_program(program, "tensorop record -- python a.py")
     with of_system(UsageError, f"cannot write {out}"):  # before the program runs, which may take long
         new = not out.exists()
         out.open("a").close()
         if new:
             out.unlink()
     with scratch.folder("record") as folder:
-        status, seconds = _run(program, built, folder, sys.stderr if format_ == "json" else None)
+        status, seconds = run(program, [built], folder, format_)
         with of_system(UsageError, f"cannot write {out}"):
             found = records.join(sorted(folder.iterdir()), out)
     if not found.kinds:
@@ -104,10 +103,19 @@ def record(
     raise SystemExit(status)
 
 
-def _run(program: tuple[str, ...], library: Path, folder: Path, stdout: TextIO | None) -> tuple[int, float]:
-    """The program's status and its seconds. Its processes write their records to the folder. stdout: None: as ours"""
-    began = time.monotonic()
-    child = children.start(program, env=settings.recording_environment(library, folder / "%p"), stdout=stdout)
+def require_program(program: tuple[str, ...], example: str) -> None:
+    """Raises UsageError if there is no such program. example: a command line with one"""
+    if shutil.which(program[0]) is None:
+        raise UsageError(f"there is no program {program[0]!r}", hint=f"e.g. {example}")
+
+
+def run(program: tuple[str, ...], libraries: Sequence[Path], folder: Path, format_: str) -> tuple[int, float]:
+    """The program's status and its seconds. Its processes write their records to the folder.
+
+    libraries: the recorder, and those that are loaded behind it; format_: json: the program's output goes to stderr
+    """
+    began, env = time.monotonic(), settings.recording_environment(libraries, folder / "%p")
+    child = children.start(program, env=env, stdout=sys.stderr if format_ == "json" else None)
     try:
         child.wait()
         status = children.release(child)

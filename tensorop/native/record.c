@@ -41,6 +41,7 @@ typedef struct {
     _Atomic uint32_t state; /* EMPTY, CLAIMED, READY */
     Kind kind;
     _Atomic uint64_t calls, nanoseconds;
+    _Atomic uint64_t served; /* those that went to a libtensorop_cblas */
 } Slot;
 enum { EMPTY, CLAIMED, READY };
 
@@ -58,10 +59,11 @@ typedef struct {
     const char *name, *flags, *numbers;
 } Routine;
 
-/* A name that a program calls, and its function. */
+/* A name that a program calls, and its function. ours: 1: of a libtensorop_cblas. */
 typedef struct {
     const char *name;
     void *_Atomic real;
+    _Atomic char ours;
 } Target;
 
 static Table *table;
@@ -176,6 +178,15 @@ static int fields(char *line, size_t size, const char *names, const Kind *kind, 
     return length;
 }
 
+/* Ends a line. */
+static int counts(char *line, size_t size, const Slot *slot) {
+    char served[32] = "";
+    if (slot->served)
+        snprintf(served, sizeof served, " served=%llu", (unsigned long long)slot->served);
+    return snprintf(line, size, " calls=%llu seconds=%.9f%s\n", (unsigned long long)slot->calls,
+                    (double)slot->nanoseconds / 1e9, served);
+}
+
 static const Routine routines[];
 
 static int line_of(char *line, size_t size, const Slot *slot) {
@@ -189,8 +200,7 @@ static int line_of(char *line, size_t size, const Slot *slot) {
                                                  : "?");
     length += fields(line + length, size - (size_t)length, routine->flags, kind, 1);
     length += fields(line + length, size - (size_t)length, routine->numbers, kind, 0);
-    return length + snprintf(line + length, size - (size_t)length, " calls=%llu seconds=%.9f\n",
-                             (unsigned long long)slot->calls, (double)slot->nanoseconds / 1e9);
+    return length + counts(line + length, size - (size_t)length, slot);
 }
 
 /* Writes all of the text; 0 if it could not. */
@@ -220,10 +230,10 @@ static int write_lines(int file, char *buffer, size_t size) {
             length = 0;
         }
     }
-    if (table->more.calls)
-        length += (size_t)snprintf(
-            buffer + length, LINE, "# beyond %d kinds of calls: calls=%llu seconds=%.9f\n", MOST,
-            (unsigned long long)table->more.calls, (double)table->more.nanoseconds / 1e9);
+    if (table->more.calls) {
+        length += (size_t)snprintf(buffer + length, LINE, "# beyond %d kinds of calls:", MOST);
+        length += (size_t)counts(buffer + length, LINE / 2, &table->more);
+    }
     return put(file, buffer, length);
 }
 
@@ -294,6 +304,9 @@ static void resolve(Target *target, void *caller) {
                 target->name);
         abort();
     }
+    Dl_info of;
+    if (dladdr(found, &of) && of.dli_fname && strstr(of.dli_fname, "/libtensorop_cblas.so"))
+        atomic_store(&target->ours, 1);
     atomic_store(&target->real, found);
 }
 
@@ -313,12 +326,14 @@ static int end(uint64_t began) {
     return began != 0;
 }
 
-static void add(uint64_t began, Kind kind) {
+static void add(const Target *target, uint64_t began, Kind kind) {
     int error = errno;
     uint64_t ended = now(), written = atomic_load(&table->written);
     Slot *slot = slot_of(&kind);
     atomic_fetch_add(&slot->nanoseconds, ended > began ? ended - began : 1);
     atomic_fetch_add(&slot->calls, 1);
+    if (target->ours)
+        atomic_fetch_add(&slot->served, 1);
     atomic_store(&table->changed, 1);
     if (ended > written + SECOND &&
         atomic_compare_exchange_strong(&table->written, &written, ended))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,14 +182,51 @@ def test_wrong_arguments_from_python(call: Callable[[tensorop.Library], object],
         call(tensorop.load(prefix))
 
 
-def test_numpy_of_a_wheel_calls_the_library(library: Path) -> None:
-    program = "import numpy as np; a = np.ones((30, 40)); print((a @ a[:20].T).sum(), (a.T @ a).sum())"
-    env = {**os.environ, "LD_PRELOAD": str(library), "TENSOROP_VERBOSE": "1"}
-    ran = subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True, text=True)
-    assert ran.stdout == "24000.0 48000.0\n"
+WHEELS = """
+import numpy as np
+from scipy.linalg import blas
+a = np.ones((30, 40))
+print((a @ a[:20].T).sum(), (a.T @ a).sum(), blas.dtrsm(1.0, 2 * np.eye(3), np.ones((3, 2))).sum())
+print((a.astype(complex) @ a.T.astype(complex)).sum().real, np.linalg.solve(np.eye(3), np.ones(3)).sum())
+"""
+
+
+@pytest.mark.covers("command preload")
+def test_programs_of_wheels_are_preloaded(prefix: Path, library: Path, tmp_path: Path) -> None:
+    """NumPy's names have integers of 64 bits, SciPy's of 32; LAPACK of a wheel is not served."""
+    words = [sys.executable, "-m", "tensorop.preload", str(prefix), "--", sys.executable, "-c", WHEELS]
+    env = commands.environment({"TENSOROP_VERBOSE": "1"})
+    ran = subprocess.run(words, cwd=tmp_path, env=env, check=True, capture_output=True, text=True)
+    assert ran.stdout == "24000.0 48000.0 3.0\n36000.0 3.0\n"
     if "scipy" not in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
         pytest.skip("this NumPy is not from a wheel")
     assert "tensorop: dgemm 20x30x40" in ran.stderr
+    assert re.search(rf"^3 of \d+ calls of BLAS were served by {library}$", ran.stderr, re.MULTILINE), ran.stderr
+    # NumPy makes calls of level 1 too
+    assert re.search(r"^served by another BLAS: .*\bzgemm 1\nLAPACK in the BLAS of a wheel", ran.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pass", "served no call of BLAS: the program made none by a name that it has; docs/how-to/replace-blas.md"),
+        ("import numpy as np; a = np.ones((9, 9), complex); a @ a", "served no call of BLAS: another BLAS served "),
+    ],
+)
+def test_a_program_without_a_served_call_fails(text: str, message: str, prefix: Path, tmp_path: Path) -> None:
+    ended = commands.tensorop("preload", prefix, "--", sys.executable, "-c", text, cwd=tmp_path)
+    assert (ended.status, ended.stdout) == (1, "")
+    assert message in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_program_of_another_machine_is_not_preloaded(prefix: Path, tmp_path: Path) -> None:
+    assert "preload needs -- PROGRAM" in commands.refused("preload", prefix, cwd=tmp_path)
+    assert "there is no program 'no-such'" in commands.refused("preload", prefix, "--", "no-such", cwd=tmp_path)
+    (tmp_path / "a b").symlink_to(prefix)
+    assert "has a colon or a space" in commands.refused("preload", "a b", "--", "true", cwd=tmp_path)
+    made = products.install("rvv", tmp_path / "rvv", ("f32",))
+    assert "is for riscv64, and this machine is" in commands.refused("preload", made, "--", "true", cwd=tmp_path)
 
 
 def test_types_without_a_routine_are_refused(tmp_path: Path) -> None:

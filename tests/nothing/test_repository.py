@@ -45,6 +45,7 @@ MAY_NAME = {
     "tensorop/cli/explain_command.py": {"gemm", "rvv"},
     "tensorop/cli/judge_command.py": {"gemm", "rvv"},
     "tensorop/cli/main.py": {"gemm", "rvv"},
+    "tensorop/cli/preload_command.py": {"gemm"},
     "tensorop/cli/prompt_command.py": {"gemm", "rvv"},
     "tensorop/cli/record_command.py": {"gemm", "rvv"},
     "tensorop/provision/baseline.py": {"avx2", "avx512"},
