@@ -28,7 +28,7 @@ from tensorop.blas.routines import COMPLEX, Structure
 
 # For s and c too: NumPy multiplies matrices of this type itself, those of others by a BLAS, maybe the judged one.
 WIDE: Mapping[str, type[Any]] = {"s": np.longdouble, "d": np.longdouble, "c": np.clongdouble, "z": np.clongdouble}
-_SLACK, _OF_COMPLEX = 4, 3
+SLACK, _OF_COMPLEX = 4, 3
 _TINIEST = 64  # smallest normal numbers of the type that a sum may lose by underflow
 
 
@@ -111,7 +111,7 @@ _SHARED: Mapping[str, Callable[..., Any]] = {
     "norm": lambda x: np.sqrt(np.sum(np.abs(x) ** 2)),
     "largest": lambda x: 1 + int(np.argmax(x)) if len(x) else 0,
 }
-_VALUES = {
+VALUES = {
     **_SHARED,
     "op": _op,
     "h": lambda a: a.conj().T,
@@ -123,7 +123,7 @@ _VALUES = {
     "givens": _givens,
     "modified": _modified,
 }
-_MAGNITUDES = {
+MAGNITUDES = {
     **_SHARED,
     "op": lambda a, flag: a if flag == "N" else a.T,
     "h": lambda a: a.T,
@@ -218,12 +218,12 @@ def _evaluated(
     eps = np.finfo(np.float64 if routine.result == "double" else ELEMENT[case.dtype]).eps
     tiny = np.finfo(ELEMENT[case.dtype]).tiny
     terms = eval(routine.terms, {}, plain)
-    factor = (terms + _SLACK) * eps * (_OF_COMPLEX if case.dtype in COMPLEX else 1)
+    factor = (terms + SLACK) * eps * (_OF_COMPLEX if case.dtype in COMPLEX else 1)
     results: dict[str, Expected] = {}
     with np.errstate(all="ignore"):
         for name, text in meaning.items():
-            value = eval(text, {**_VALUES}, {**plain, **scalars, **operands})
-            size = eval(text, {**_MAGNITUDES}, {**plain, **magnitudes, **small})
+            value = eval(text, {**VALUES}, {**plain, **scalars, **operands})
+            size = eval(text, {**MAGNITUDES}, {**plain, **magnitudes, **small})
             bound = 0.0 if routine.result == "index" else factor * np.asarray(size, np.float64) + _TINIEST * tiny
             extreme = "norm" in text and bool(np.any(value > np.sqrt(np.finfo(ELEMENT[case.dtype]).max)))
             results[name] = Expected(np.asarray(value), np.asarray(bound), np.isinf(bound) | extreme)

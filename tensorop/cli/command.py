@@ -28,6 +28,15 @@ Shapes = Annotated[
         shown="the operator's first suite",
     ),
 ]
+Routines = Annotated[
+    str | None,
+    Option(
+        "Take these routines of a library of several, with or without the letter of a type.",
+        "NAME,...",
+        "dtrsm,gemv",
+        shown="the operator's own",
+    ),
+]
 Layout = Annotated[
     int, Option("Use the layout with this number; `tensorop operators show NAME` lists them.", "N", "1", least=0)
 ]

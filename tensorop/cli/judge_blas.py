@@ -104,7 +104,7 @@ def judge(path: Path, wanted: Wanted, on: On, format_: str, html: Path | None) -
         with _page(html):
             html.write_text(judged.page(judgement), encoding="utf-8")
         screen.echo(f"page: {html}", err=True)
-    screen.answer(format_, judgement.to_json(), lambda: _show(judgement), ok=judgement.ok)
+    screen.answer(format_, judgement.to_json(), lambda: show(judgement), ok=judgement.ok)
 
 
 def _page(path: Path) -> AbstractContextManager[None]:
@@ -138,7 +138,8 @@ def _reached(library: binding.BlasLibrary, on: On) -> tuple[Runner, tuple[int, .
     return backends.start(platform, on.runner, on.plugins), tuple(platform.verify_vlens) or (0,)
 
 
-def _show(found: BlasJudgement) -> None:
+def show(found: BlasJudgement) -> None:
+    """Shows a judgement as a table and its findings."""
     table = tables.table(None, ["function"], ("calls", "error / bound", "faults"))
     for one in found.functions:
         table.add_row(one.function, str(one.calls), f"{one.ratio:.3f}", str(len(one.findings) or ""))

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from rich.text import Text
 
 from tensorop import paths, subpackages, tuning
-from tensorop.cli import compare_output, screen, tables
+from tensorop.cli import compare_output, judge_blas, screen, tables
 from tensorop.cli.command import (
     Dtypes,
     Format,
@@ -21,10 +21,12 @@ from tensorop.cli.command import (
     NewSeed,
     Offline,
     Plugins,
+    Routines,
     Runner,
     Shapes,
     command,
     is_given,
+    refuse_given,
 )
 from tensorop.cli.explain_command import explain
 from tensorop.cli.judge_command import judge
@@ -36,6 +38,7 @@ from tensorop.commands import compare as comparing
 from tensorop.commands import doctor as doctoring
 from tensorop.commands import libraries, opened
 from tensorop.commands import report as reporting
+from tensorop.commands import routines as of_routines
 from tensorop.commands import verify as verifying
 from tensorop.commands.library_paths import LibraryPaths
 from tensorop.commands.opened import Opened
@@ -91,6 +94,11 @@ def _kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
     return subpackages.require("kits", "commands", purpose) if any(found.by_kit for found in each) else None
 
 
+def _routines(each: Sequence[Opened], text: str | None) -> tuple[Opened, ...]:
+    """Each library, or the one of several routines once for each of the named ones."""
+    return tuple(each) if text is None else of_routines.of_library(of_routines.library_of_several(each), text)
+
+
 _Library = Annotated[Path, Option(metavar="DIR|LIB", positional=True)]
 _BASELINES = f"{', '.join(baseline.names('x86_64'))}; for other architectures openblas"
 _Against = Annotated[
@@ -130,10 +138,12 @@ _Older = Annotated[
     "bench build/gemm-native --against openblas,blis,onednn --threads 4",
     "bench build/gemm-native --threads 1,2,4",
     "bench build/gemm-native --shapes 64x64x64,1000x16x1000 --dtype f32 --format json",
+    "bench build/blas --routines dtrsm,syrk --shapes panels",
 )
 def bench(
     path: _Library,
     against: _Against = None,
+    routines: Routines = None,
     shapes: Shapes = None,
     dtype: Dtypes = None,
     threads: _Threads = (1,),
@@ -169,7 +179,7 @@ def bench(
     if is_given("threshold") and not older:
         raise UsageError("--threshold has no effect without --compare", hint="add --compare OLD.json")
     old = benches.read(older)[0] if older else None
-    each = opened.open_each(path, plugins)
+    each = _routines(opened.open_each(path, plugins), routines)
     kits = _kits(each, "bench")
     if old is not None and len(each) > 1:
         names = ", ".join(found.operator.name for found in each)
@@ -219,7 +229,7 @@ def bench(
         return thread_gains.bench_each(counts, at)
 
     results = tuple(joined(of_count) for of_count in zip(*[compared(found) for found in each], strict=False))
-    if (kept := thread_gains.keep(path, results)) is not None:
+    if routines is None and (kept := thread_gains.keep(path, results)) is not None:
         progress.print(Text(f"saved in {kept}; run {paths.command('report', path, plugins=plugins)} to plot it"))
     failed = False
     if old is not None:
@@ -278,10 +288,15 @@ def _as_then(
     )
 
 
-@command("verify build/gemm-rvv", "verify build/gemm-native --dtype f32 --format json")
+@command(
+    "verify build/gemm-rvv",
+    "verify build/gemm-native --dtype f32 --format json",
+    "verify build/blas --routines trsm,dgemv",
+)
 def verify(
     path: _Library,
     dtype: Dtypes = None,
+    routines: Routines = None,
     seed: NewSeed = "0",
     controls: Annotated[
         bool, Option("Check first that verification rejects known-wrong kernels.", name="controls/--no-controls")
@@ -291,8 +306,15 @@ def verify(
     plugins: Plugins = (),
     format_: Format = "table",
 ) -> None:
-    """Verify a library on its target with the full grid of test calls, and on each path of its kernels."""
+    """Verify a library on its target with the full grid of test calls, and on each path of its kernels.
+
+    With --routines, the judge of BLAS libraries makes calls of these routines instead, as `tensorop judge --blas` does.
+    """
     each = opened.open_each(path, plugins)
+    if routines is not None:
+        refuse_given("--routines", {"dtype": "--dtype", "controls": "--controls"})
+        _verify_routines(each, routines, runner, format_, jobs=jobs, seed=tuning.seed(seed)[0])
+        return
     drawn, shown = Seed.draw(*tuning.seed(seed)), format_ == "table"
     kits = _kits(each, "verify")
     if kits is not None:
@@ -325,6 +347,16 @@ def verify(
         if most_threads == 1 and record["ok"] and shown:
             screen.echo(f"multi-threaded calls were not verified: {name} has no test case for them")
     screen.answer(format_, record, lambda: None, ok=bool(record["ok"]))
+
+
+def _verify_routines(each: Sequence[Opened], text: str, runner: str | None, format_: str, **how: int) -> None:
+    """Judges routines by their standard names, and shows the judgement. Raises SystemExit(1) with findings."""
+    found = of_routines.library_of_several(each)
+    of_routines.of_library(found, text)  # which refuses unknown names
+    library, target = of_routines.standard(found.operator, found.library), found.reach(runner)
+    assert library is not None
+    judgement = of_routines.judged(library, text, target, lambda line: screen.echo(line, err=True), **how)
+    screen.answer(format_, judgement.to_json(), lambda: judge_blas.show(judgement), ok=judgement.ok)
 
 
 @command("inspect build/gemm-rvv", "inspect build/gemm-rvv/lib/libtensorop_gemm.so --format json")

@@ -98,7 +98,8 @@ def bench_table(bench: Bench) -> Table:
     timed = any(row.time_share is not None for row in bench.rows)
     numbers = (*(["of time"] if timed else []), bench.unit, *(["of peak"] if peaks else []))
     title = f"{bench.platform}, {threads}: speed of this library, and its ratio to each baseline (above 1: faster)"
-    rows = table(title, ("shape", "dtype", "layout"), numbers)
+    several = len({row.op for row in bench.rows}) > 1
+    rows = table(title, ("shape", *(["of"] if several else []), "dtype", "layout"), numbers)
     rows.columns[0].no_wrap = True
     columns = [(name, vlen) for name in bench.columns for vlen in bench.vlens or (0,)]
     brief = bench.columns[1:-1] if BEST in bench.columns else ()
@@ -110,6 +111,7 @@ def bench_table(bench: Bench) -> Table:
     for row in bench.rows:
         cells: list[Text] = [
             Text(row.shape),
+            *([Text(row.op)] if several else []),
             Text(f"{row.dtype} (indicative)" if row.dtype in indicative else row.dtype),
             Text(row.layout),
             *([Text("" if row.time_share is None else f"{row.time_share:.1%}")] if timed else []),
@@ -125,7 +127,8 @@ def bench_table(bench: Bench) -> Table:
     if len(bench.rows) > _SCREEN:  # the head of the table has left the screen
         rows.add_row(*(Text(str(column.header), "bold") for column in rows.columns))
     for dtype in (*bench.dtypes, *([None] if len(bench.dtypes) > 1 else [])):
-        head = [Text("geomean", "bold"), Text(dtype or "all"), Text(""), Text("")] + [Text("")] * (peaks + timed)
+        head = [Text("geomean", "bold"), *([Text("")] if several else []), Text(dtype or "all"), Text(""), Text("")]
+        head += [Text("")] * (peaks + timed)
         means = (_mean(bench, name, vlen, dtype)[: 1 if name in brief else 2] for name, vlen in columns)
         rows.add_row(*head, *(cell for pair in means for cell in pair))
     return rows
@@ -208,7 +211,8 @@ def bench_notes(bench: Bench) -> list[str]:
         lines.append(f"{BEST}: the fastest right baseline of each shape, in brackets{own}")
     for name, one in bench.lowest().items():
         count = sum(m.baseline == name for m in bench.everything())
-        lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {one}")
+        of = f"{one.row.op} " if len({row.op for row in bench.rows}) > 1 else ""
+        lines.append(f"lowest of {count} ratio{'s' if count > 1 else ''} to {name}: {one.ratio.value:.2f} at {of}{one}")
     for name, part in bench.saved().items():
         gained = f"{part:.1%} saved" if part >= 0 else f"{-part:.1%} lost"
         measured = f"{bench.time_measured(name):.1%} of it measured"

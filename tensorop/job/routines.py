@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensorop.author import offline
-from tensorop.blas import binding, judging, routines
+from tensorop.commands import routines
 from tensorop.errors import JobError
 from tensorop.events import Event, Note, Phase
 from tensorop.package.publish import Staged
@@ -15,26 +15,13 @@ from tensorop.specs import products
 
 def judged(whole: JobContext, staged: Staged) -> Iterator[Event]:
     """Judges each routine of the product, if it has some, at every VLEN. Raises JobError for a fault."""
-    spec, job, target = products.load(whole.operator), whole.job, whole.target
-    standard = [name for name, one in spec.libraries.items() if one.routines and one.api]
-    if len(spec.routines) < 2 or not standard:
+    job, library = whole.job, routines.standard(whole.operator, staged.library)
+    if library is None:
         return
-    yield Phase("routines", f"{', '.join(spec.routines)} before the judge of BLAS libraries")
-    library = binding.find(staged.folder / f"lib/lib{standard[0]}.so")
-    letters = "".join(spec.types[dtype]["blas"] for dtype in job.dtypes)
-    found = judging.judge(
-        judging.Judging(
-            library,
-            routines.chosen(",".join(spec.routines), letters),
-            target.runner,
-            tuple(target.verify_vlens) or (0,),
-            threads=2,
-            budget_s=0.0,
-            jobs=job.jobs,
-            unsafe=job.unsafe or job.author == offline.AUTHOR,
-        ),
-        lambda text: None,
-    )
+    names = ",".join(products.load(whole.operator).routines)
+    yield Phase("routines", f"{names.replace(',', ', ')} before the judge of BLAS libraries")
+    unsafe = job.unsafe or job.author == offline.AUTHOR
+    found = routines.judged(library, names, whole.target, jobs=job.jobs, unsafe=unsafe)
     for fault in found.findings:
         raise JobError(
             f"the library failed before the judge and was not installed: {fault.function}: {fault.fault}: "

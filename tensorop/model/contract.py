@@ -49,6 +49,10 @@ class Contract(Signature, ABC):
         """The contract for kernels of GPUs, whose errors may be larger."""
         return self
 
+    def adapter(self) -> str:
+        """The C of the adapter, for an operator that is made from a table; empty: a file, or a generated one."""
+        return ""
+
     @abstractmethod
     def work(self, problem: Problem) -> float:
         """Number of arithmetic operations; 0 for an empty problem."""

@@ -13,7 +13,12 @@ from tensorop.toolchain import harness
 
 
 def text(operator: Operator) -> str:
-    """The C of the adapter. Raises SpecError for a file that cannot be read, RenderError."""
+    """The C of the adapter: the contract's, the folder's, or a generated one.
+
+    Raises SpecError for a file that cannot be read, RenderError.
+    """
+    if made := operator.reference.adapter():
+        return made
     own = operator.folder / harness.ADAPTER
     if os.path.lexists(own):
         return files.text(own, files.TEXT)

@@ -41,6 +41,7 @@ class RoutineSpec(Record):
     # the arguments of the column-major call that computes a row-major one, each in the place of one of the
     # column-major call's own; ~ before a flag: its other value
     row_major: str
+    suites: dict[str, list[list[int]]] = Field(default_factory=dict)  # shapes for comparisons, the usual ones first
 
 
 class ProductSpec(File):

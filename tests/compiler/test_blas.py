@@ -229,6 +229,24 @@ def test_a_program_of_another_machine_is_not_preloaded(prefix: Path, tmp_path: P
     assert "is for riscv64, and this machine is" in commands.refused("preload", made, "--", "true", cwd=tmp_path)
 
 
+@pytest.mark.parametrize("names", ["dtrsm,syrk", pytest.param(EVERY, marks=pytest.mark.extended)])
+def test_routines_are_compared_with_openblas(names: str, prefix: Path, tmp_path: Path) -> None:
+    """Our results are right after timed calls too; OpenBLAS has all of the names."""
+    words = ("bench", prefix, "--routines", names.replace("gemm,", ""), "--shapes", "17x9", "--fast")
+    found = commands.tensorop(*words, "--against", "openblas", "--format", "json", cwd=tmp_path).json()
+    assert {(row["op"], row["dtype"]) for row in found["results"]} >= {("syrk", "f32"), ("trsm", "f64")}
+    assert all(row["verdict"] == {"ours": "ok", "openblas": "ok"} for row in found["results"]), found
+
+
+def test_routines_are_verified_by_the_judge(prefix: Path, tmp_path: Path) -> None:
+    ended = commands.tensorop("verify", prefix, "--routines", "dger", cwd=tmp_path)
+    assert ended.status == 0, ended.stderr
+    assert "1 functions, seed 0: no fault was found" in ended.stdout
+    assert "did you mean" in commands.refused("verify", prefix, "--routines", "dsyr", cwd=tmp_path)
+    of_gemm = products.install("generic", tmp_path / "gemm")
+    assert "has one" in commands.refused("bench", of_gemm, "--routines", "dgemm", cwd=tmp_path)
+
+
 def test_types_without_a_routine_are_refused(tmp_path: Path) -> None:
     assert "unknown dtype of blas 'i8'" in commands.refused("blas", "--dtype", "i8", cwd=tmp_path)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 
 from tensorop.blas import routines
+from tensorop.blas.contract import RoutineContract
 from tensorop.blas.routines import BlasInterface, Role
 from tensorop.errors import UsageError
 
@@ -94,3 +98,46 @@ def test_names_choose_functions() -> None:
         routines.chosen("syrx", "sd")
     with pytest.raises(UsageError, match="herk has the types c,z"):
         routines.chosen("herk", "sd")
+
+
+COMPARED = ("gemmtr", "gemmt", "symm", "syrk", "syr2k", "trmm", "trsm", "gemv", "ger")
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_compared_call_is_judged_by_every_element(name: str) -> None:
+    """Of each layout: the expected outputs pass, one that is off does not, nor one that should stay as it was."""
+    reference = RoutineContract.of(routines.routines()[name])
+    sizes = dict(zip(reference.shapes.dims, (5, 4), strict=True))
+    for letters in itertools.product(*reference.flags.values()):
+        problem = reference.problem("f64", sizes, dict(zip(reference.flags, letters, strict=True)))
+        call = reference.alternated(
+            problem, reference.call(problem, np.random.default_rng(1)), np.random.default_rng(2)
+        )
+        for second in (False, True):
+            given = call.operands(second)
+            ((output, (want, bound)),) = reference.expected(problem, given).items()
+            before = next(one.data for one in given.buffers if one.name == output)
+            right = reference.stored(problem, output, want, before)
+            assert reference.judge(problem, given, {output: right}).ok
+            for place in np.ndindex(want.shape):
+                wrong = want.copy()
+                wrong[place] = 3.0 if np.isnan(want[place]) else want[place] + max(1e-9, 2 * bound[place])
+                outputs = {output: reference.stored(problem, output, wrong, before)}
+                assert not reference.judge(problem, given, outputs).ok, (letters, place)
+    assert reference.work(problem) > 0
+    assert reference.traffic(problem) > 0
+
+
+def test_a_compared_call_has_the_meaning_of_the_routine() -> None:
+    """By other formulas, where flags change most."""
+    reference = RoutineContract.of(routines.routines()["trsm"])
+    options = {"layout": "row", "side": "R", "uplo": "U", "transa": "T", "diag": "U"}
+    problem = reference.problem("f64", {"m": 3, "n": 4}, options)
+    call = reference.call(problem, np.random.default_rng(1))
+    values = reference.values(problem, call)
+    upper = np.triu(values["a"], 1) + np.eye(4)
+    found, _ = reference.expected(problem, call)["b"]
+    assert np.allclose(found @ upper.T, values["b"])
+    assert reference.work(problem) == 3 * 4 * 4
+    assert reference.recorded("dtrsm", {**options, "m": "3", "n": "4"}) == problem
+    assert reference.recorded("dgemm", {}) is None
