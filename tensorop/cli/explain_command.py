@@ -8,11 +8,14 @@ from typing import Annotated
 
 from tensorop import tuning
 from tensorop.cli import screen, tables
-from tensorop.cli.command import Format, Layout, Plugins, command
+from tensorop.cli.command import Format, Layout, Plugins, Routines, command
 from tensorop.commands import explain as explaining
-from tensorop.commands import opened
+from tensorop.commands import opened, routine_products
+from tensorop.commands import routines as of_routines
+from tensorop.commands.opened import Opened
 from tensorop.errors import JobError, UsageError
 from tensorop.model.option import Option
+from tensorop.model.problem import Problem
 from tensorop.space import problems
 
 
@@ -20,6 +23,7 @@ from tensorop.space import problems
     "explain build/gemm-rvv 64x64x64",
     "explain build/gemm-rvv 96x32x200 --dtype f64 --layout 1 --vlen 256",
     "explain build/gemm-native 1000x16x1000 --threads 4 --format json",
+    "explain build/blas 64x960 --routines dtrsm",
 )
 def explain(
     path: Annotated[Path, Option(metavar="DIR|LIB", positional=True)],
@@ -27,6 +31,7 @@ def explain(
     dtype: Annotated[
         str, Option("Explain the choice for this type.", "NAME", "f64", shown="the library's first type")
     ] = "",
+    routines: Routines = None,
     layout: Layout = 0,
     vlen: Annotated[int, Option("Explain it for vectors of N bits.", "N", "256", shown="the shortest tuned ones")] = 0,
     threads: Annotated[int, Option("Explain it for N threads.", "N", "4", least=1, most=1024)] = 1,
@@ -39,12 +44,34 @@ def explain(
     tree was made with. Measured costs are those of the search, if it measured this shape. A GPU library takes the least
     cost of its model, corrected by its kits. A file, as in --shapes @FILE, explains each of its shapes in turn.
 
+    With --routines, the library makes one call of each routine, and you see the products that it consists of.
+
     Exit status: 0 done, 2 wrong usage, or a product without a readable journal: then you see the rule without costs.
     """
     try:
         found = opened.open_product(path, plugins)
     except JobError as error:
         raise UsageError(error.message, hint=error.hint) from None
+    if routines is not None:
+        several = of_routines.of_library(of_routines.library_of_several([found]), routines)
+        each = [
+            routine_products.explain(one, problem, vlen, threads)
+            for one in several
+            for problem in _problems(one, shape, dtype, layout)
+        ]
+        screen.answer(format_, [asdict(one) for one in each], lambda: [*map(tables.show_routine, each)])
+        return
+    wanted = _problems(found, shape, dtype, layout)
+    answers = [explaining.explain(found, problem, vlen, threads) for problem in wanted]
+    records = [asdict(answer) for answer in answers]
+    screen.answer(format_, records if "@" in shape else records[0], lambda: [*map(tables.show_explanation, answers)])
+    if lacking := next((answer.lacking for answer in answers if answer.lacking), ""):
+        hint = "variant and rule are as in the library; for costs, pass the folder that the search wrote"
+        raise UsageError(f"the costs of the variants are unknown: {lacking}", hint=hint)
+
+
+def _problems(found: Opened, shape: str, dtype: str, layout: int) -> list[Problem]:
+    """The problems of a shape or of the calls in a file. Raises UsageError for several shapes or types."""
     operator = found.operator
     listed = tuning.listed(operator, shape)
     usual = tuple(of for of in found.dtypes if of in listed.dtypes) or found.dtypes[:1]
@@ -61,9 +88,4 @@ def explain(
     if not wanted:
         called = ", ".join(listed.dtypes)
         raise UsageError(f"{shape} has calls of {called}; got {', '.join(dtypes)}", hint="add --dtype NAME")
-    answers = [explaining.explain(found, problem, vlen, threads) for problem in wanted]
-    records = [asdict(answer) for answer in answers]
-    screen.answer(format_, records if listed.calls else records[0], lambda: [*map(tables.show_explanation, answers)])
-    if lacking := next((answer.lacking for answer in answers if answer.lacking), ""):
-        hint = "variant and rule are as in the library; for costs, pass the folder that the search wrote"
-        raise UsageError(f"the costs of the variants are unknown: {lacking}", hint=hint)
+    return wanted

@@ -15,6 +15,7 @@ from tensorop import paths
 from tensorop.cli import screen
 from tensorop.commands.doctor import Health
 from tensorop.commands.explain import Explanation
+from tensorop.commands.routine_products import RoutineExplanation
 from tensorop.events import Done
 from tensorop.measure import modelled, statistics
 from tensorop.model.bench import BEST, Bench, Ratio
@@ -267,6 +268,15 @@ def show_health(health: Health) -> None:
         line(f"timings taken now would be unreliable: {complaint}", "yellow")
     for remark in health.plugins:
         line(f"plug-ins: {remark}", "yellow")
+
+
+def show_routine(found: RoutineExplanation) -> None:
+    """Shows the products that a call of a routine consists of."""
+    where = f", VLEN {found.vlen}" if found.vlen else ""
+    count = sum(one.count for one in found.products)
+    line(f"{found.routine} {found.problem}{where}: {count} product{'s' if count != 1 else ''}")
+    for one in found.products:
+        line(f"  {one.count} of {one.shape} by variant {one.variant}: {one.template}")
 
 
 def show_explanation(found: Explanation) -> None:

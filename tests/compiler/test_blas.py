@@ -238,6 +238,17 @@ def test_routines_are_compared_with_openblas(names: str, prefix: Path, tmp_path:
     assert all(row["verdict"] == {"ours": "ok", "openblas": "ok"} for row in found["results"]), found
 
 
+def test_explain_shows_the_products_of_a_routine(prefix: Path, tmp_path: Path) -> None:
+    """Three blocks of 32 rows at most lie on the diagonal of C, and one product beside each of two."""
+    words = ("explain", prefix, "96x8", "--routines", "dsyrk")
+    (found,) = commands.tensorop(*words, "--format", "json", cwd=tmp_path).json()
+    assert (found["routine"], found["threads"]) == ("syrk", 1)
+    made = {one["shape"]: (one["count"], one["variant"]) for one in found["products"]}
+    assert made == {"32x32x8": (3 + 1, 1), "32x64x8": (1, 1)} or made == {"32x32x8": (3 + 1, 1), "64x32x8": (1, 1)}
+    shown = commands.tensorop(*words, cwd=tmp_path)
+    assert shown.stdout.startswith("syrk 96x8 f64 col,trans=N,uplo=L: 5 products\n  4 of 32x32x8 by variant 1: outer")
+
+
 def test_routines_are_verified_by_the_judge(prefix: Path, tmp_path: Path) -> None:
     ended = commands.tensorop("verify", prefix, "--routines", "dger", cwd=tmp_path)
     assert ended.status == 0, ended.stderr
