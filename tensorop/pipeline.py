@@ -84,6 +84,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     if job.workers:
         subpackages.require("cluster", "crew", "--workers").check(job, target)
     _check_c(job, operator, target)
+    _check_math(job, operator, target)
     strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)
     authoring.own(operator, job, target)
@@ -143,6 +144,19 @@ def _check_c(job: Job, operator: Operator, target: Target) -> None:
     if all(len(types) == 1 for types in known.values()):
         reason = f"platform '{target.platform.name}' supports one result type for {', '.join(known)}"
         raise UsageError(f"--c-dtype {job.c_dtype} has no effect: {reason}", hint="remove --c-dtype")
+
+
+def _check_math(job: Job, operator: Operator, target: Target) -> None:
+    """Raises UsageError if products cannot be computed as requested."""
+    for dtype in job.dtypes if job.math else ():
+        known = target.maths(operator, dtype)
+        if job.math not in known:
+            reason = (
+                f"for {dtype} inputs, platform '{target.platform.name}' has {' and '.join(known) or 'no other way'}"
+            )
+            raise UsageError(
+                f"--math {job.math}: {reason}", hint=f"use --math {known[0]}" if known else "remove --math"
+            )
 
 
 def _run(
@@ -381,6 +395,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "seed": job.seed,  # seed of everything random
         "warm start": job.warm_start,  # where the search begins
         **({"type of C": job.c_dtype} if job.c_dtype else {}),  # element type of the result, if it is not the default
+        **({"math": job.math} if job.math else {}),  # how products are computed, if it is not the default
         **({"layout": job.layout} if job.layout else {}),  # number of the layout that is tuned first
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
         **({"only": [job.only]} if job.only else {}),  # the one template that is searched

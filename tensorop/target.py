@@ -266,6 +266,10 @@ class Target(ABC):
         written = next(one for one in operator.reference.operands.values() if one.access is not Access.IN)
         return (written.formats.get(dtype, dtype),)
 
+    def maths(self, operator: Operator, dtype: str) -> tuple[str, ...]:
+        """Ways to compute products of this dtype, beside the usual one."""
+        return ()
+
     @classmethod
     def parts(cls, operator: Operator, platform: Platform) -> Iterator[tuple[str, Callable[[], object]]]:
         """Checks of an operator for such products, without a compiler; a check raises TensoropError for a fault."""

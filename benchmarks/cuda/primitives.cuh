@@ -830,3 +830,126 @@ TEST(mma_rows_value) {
     take<2>(rows.v, in, 0);
     put<float>(out, T, rows_value(rows, 1));
 }
+
+TEST(fma_word_copy) {
+    fill();
+    word_copy((float *)shared + 4 * T, (const float *)in + 4 * T, T % 7 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(fma_float_copy) {
+    fill();
+    float_copy((float *)shared + T, (const float *)in + T, T % 7 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint32_t>(out, T, ((uint32_t *)shared)[T]);
+}
+
+TEST(fma_floats_at) {
+    copy(in, 1024);
+    put<float4>(out, T, floats_at((const float *)shared + T * 5 % 64 * 4));
+}
+
+TEST(fma_floats_put) {
+    const float4 v = get<float4>(in, T);
+    floats_put((float *)out + 4 * T, v.x, v.y, v.z, v.w, T % 7 - 1, T % 2 == 0);
+}
+
+TEST(tf32_word_copy) {
+    fill();
+    word_copy((float *)shared + 4 * T, (const float *)in + 4 * T, T % 7 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(tf32_float_copy) {
+    fill();
+    float_copy((float *)shared + T, (const float *)in + T, T % 7 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint32_t>(out, T, ((uint32_t *)shared)[T]);
+}
+
+TEST(tf32_parts) {
+    uint32_t r[8] = {};
+    for (int i = 0; i < 4; ++i)
+        r[i] = get<uint32_t>(in, 4 * T + i);
+    parts(r, r + 4);
+    leave<8>(out, r);
+}
+
+TEST(tf32_rows_of_a) {
+    copy(in, 2304);
+    TileA a = {};
+    rows_of_a(a, (const float *)shared, 24);
+    leave<4>(out, a.r);
+}
+
+TEST(tf32_columns_of_a) {
+    copy(in, 2304);
+    TileA a = {};
+    columns_of_a(a, (const float *)shared, 24);
+    leave<4>(out, a.r);
+}
+
+TEST(tf32_rows_of_b) {
+    copy(in, 2304);
+    TileB b = {};
+    rows_of_b(b, (const float *)shared, 24);
+    leave<4>(out, b.r);
+}
+
+TEST(tf32_columns_of_b) {
+    copy(in, 2304);
+    TileB b = {};
+    columns_of_b(b, (const float *)shared, 24);
+    leave<4>(out, b.r);
+}
+
+TEST(tf32_tiles_multiply) {
+    TileA a;
+    TileB b;
+    SumTile sum;
+    for (int i = 0; i < 4; ++i) {
+        a.r[i] = get<uint32_t>(in, 8 * T + i), a.low[i] = get<uint32_t>(in, 8 * T + 4 + i);
+        b.r[i] = get<uint32_t>(in, 256 + 8 * T + i), b.low[i] = get<uint32_t>(in, 260 + 8 * T + i);
+    }
+    take<8>(sum.v, in, 512);
+    tiles_multiply(sum, a, b);
+    leave<8>(out, sum.v);
+}
+
+TEST(tf32_product) {
+    uint32_t a[4], b[4];
+    SumTile sum;
+    for (int i = 0; i < 4; ++i)
+        a[i] = get<uint32_t>(in, 8 * T + i), b[i] = get<uint32_t>(in, 256 + 8 * T + i);
+    take<8>(sum.v, in, 512);
+    product(sum, a, b);
+    leave<8>(out, sum.v);
+}
+
+TEST(tf32_sum_clear) {
+    SumTile sum;
+    take<8>(sum.v, in, 0);
+    sum_clear(sum);
+    leave<8>(out, sum.v);
+}
+
+TEST(tf32_sum_value) {
+    SumTile sum;
+    take<8>(sum.v, in, 0);
+    put<float>(out, T, sum_value(sum, 5));
+}
+
+TEST(tf32_float_pair_put) {
+    float_pair_put((float *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
+                   T & 2);
+}
+
+TEST(fma_row_in_warp) { put<int>(out, T, row_in_warp(T, 3)); }
+
+TEST(fma_column_in_warp) { put<int>(out, T, column_in_warp(T, 4)); }

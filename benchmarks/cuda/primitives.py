@@ -1,4 +1,4 @@
-"""Every collective primitive of cuda-wmma, cuda-mma and cuda-wgmma on a GPU against what it means, for a whole group's
+"""Every collective primitive of the sets in `TESTS` on a GPU against what it means, for a whole group's
 registers and shared memory; and, as a control, each test with one of its primitives emptied, which must be refused.
 
     python benchmarks/cuda/primitives.py build FOLDER            # nvcc, no GPU
@@ -258,6 +258,23 @@ def copied(shift: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
     return of
 
 
+def floats_copied(count: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
+    def of(_: Variant, given: np.ndarray) -> np.ndarray:
+        rows = given[: 256 * count].view(np.uint32).reshape(64, count).copy()
+        rows[np.arange(count)[None, :] >= (T % 7 - 1)[:, None]] = 0
+        return rows
+
+    return of
+
+
+def floats_left(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Up to four of each thread's floats, together by every second thread."""
+    into = out[:1024].view(np.uint32).reshape(64, 4)
+    there = np.arange(4)[None, :] < (T % 7 - 1)[:, None]
+    into[there] = given[:1024].view(np.uint32).reshape(64, 4)[there]
+    return out
+
+
 PAGES = np.array([5, 2, 7, 0, 6, 1, 4, 3], np.int32)
 
 
@@ -287,6 +304,38 @@ def fragment_of(of_b: bool, turned: bool) -> Callable[[Variant, np.ndarray], Any
     if of_b:
         row, col = r % 2 * 8 + t % 4 * 2 + e, t // 4 + r // 2 * 8 + 0 * e
     return lambda _, given: given[:768].view(np.uint16).reshape(16, 24)[(col, row) if turned else (row, col)]
+
+
+# Row and column of each register of each thread in A, 16 x 8, and in B, 8 x 16.
+_THREAD, _REGISTER = np.arange(32)[:, None], np.arange(4)[None, :]
+A_OF_TF32 = _THREAD // 4 + _REGISTER % 2 * 8, _THREAD % 4 + _REGISTER // 2 * 4
+B_OF_TF32 = _THREAD % 4 + _REGISTER % 2 * 4, _THREAD // 4 + _REGISTER // 2 * 8
+
+
+def tf32_of(place: tuple[np.ndarray, np.ndarray]) -> Callable[[Variant, np.ndarray], Any]:
+    """A thread's floats of a matrix in rows of 24; they are whole, so nothing is rounded."""
+    return lambda _, given: given[:2304].view(np.float32).reshape(24, 24)[place]
+
+
+def in_parts(variant: Variant, given: np.ndarray) -> Any:
+    """What `parts` makes of four floats of each thread, then what they lack."""
+    bits = given[:512].view(np.uint32).reshape(32, 4)
+    high = bits & 0xFFFFE000 if variant.dtype == "f32_3xtf32" else (bits + 0x1000) & 0xFFFFE000
+    low = (bits.view(np.float32) - high.view(np.float32)) * (variant.dtype == "f32_3xtf32")
+    return np.concatenate([high, low.astype(np.float32).view(np.uint32)], axis=1)
+
+
+def tf32_operands(_: Variant) -> np.ndarray:
+    """A and B of each thread, then sums."""
+    tiles = SMALL[0, :16, :8][A_OF_TF32], SMALL[1, :8, :16][B_OF_TF32]
+    return words(*(np.concatenate([one, 0 * one], axis=1).astype(np.float32) for one in tiles), WHOLE[:256])
+
+
+def tf32_left(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    t, e = np.arange(32)[:, None], np.arange(8)[None, :]
+    product = SMALL[0, :16, :8] @ SMALL[1, :8, :16]
+    found = WHOLE[:256].reshape(32, 8) + product[t // 4 + e // 2 % 2 * 8, e // 4 * 8 + t % 4 * 2 + e % 2]
+    return leaves(np.float32, lambda *_: found)(_, given, out)
 
 
 def of_sums(
@@ -548,9 +597,33 @@ TESTS: dict[str, dict[str, Test]] = {
         **warps("rows_logarithm", of_rows(LOGARITHMS)),
         **warps("rows_value", of_rows(WHOLE[:64].reshape(32, 2)[:, 1])),
     },
+    "cuda-fma": {
+        "word_copy": Test(("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint32, floats_copied(4))),
+        **alone("float_copy", leaves(np.uint32, floats_copied(1))),
+        **alone("floats_at", leaves(np.uint8, bytes_at((64, 16), T * 5 % 64))),
+        **alone("floats_put", floats_left),
+        **alone("row_in_warp", numbers(3 * (T % 2 + T % 32 // 16 * 2))),
+        **alone("column_in_warp", numbers(T // 2 % 8 * 4)),
+    },
+    "cuda-tf32": {
+        "word_copy": Test(("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint32, floats_copied(4))),
+        **alone("float_copy", leaves(np.uint32, floats_copied(1))),
+        **warps("parts", leaves(np.uint32, in_parts), lambda v: words(FLOATS), every=True),
+        **warps("rows_of_a", leaves(np.float32, tf32_of(A_OF_TF32)), lambda v: words(WHOLE)),
+        **warps("columns_of_a", leaves(np.float32, tf32_of(A_OF_TF32[::-1])), lambda v: words(WHOLE)),
+        **warps("rows_of_b", leaves(np.float32, tf32_of(B_OF_TF32)), lambda v: words(WHOLE)),
+        **warps("columns_of_b", leaves(np.float32, tf32_of(B_OF_TF32[::-1])), lambda v: words(WHOLE)),
+        **warps("tiles_multiply", tf32_left, tf32_operands, every=True),
+        **warps("product", tf32_left, tf32_operands),
+        **warps("sum_clear", of_sums(np.zeros_like)),
+        **warps("sum_value", of_rows(WHOLE[:256].reshape(32, 8)[:, 5])),
+        **alone("float_pair_put", float_put, lambda v: words(FLOATS)),
+    },
 }  # fmt: skip
 SPILLED = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
 VARIANTS = tuple(Variant(dtype, a, b) for dtype in ("bf16", "f16") for a in (0, 1) for b in (0, 1))
+VARIANTS_OF = {**dict.fromkeys(TESTS, VARIANTS), "cuda-fma": (Variant("f32", 0, 0),)}
+VARIANTS_OF["cuda-tf32"] = tuple(Variant(dtype, 0, 0) for dtype in ("f32_tf32", "f32_3xtf32"))
 TEXTS = re.compile(r"^TEST\((\w+)\) \{(.*?)\}\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -574,6 +647,7 @@ def build(folder: Path) -> None:
     def text(name: str, variant: Variant) -> str:
         known = sets[name]
         of = {"dtype": variant.dtype, "a_along_m": variant.a_along_m, "b_along_k": variant.b_along_k, "wgn": WGN}
+        of["products"] = kernels.products(variant.dtype)
         of |= {"chunk_b": 64, "cluster": 2, "threads": 64, "tile_n": WGN, "values": WGN, "piece": 64}
         if strange := set(known.collectives) ^ {p for t in TESTS[name].values() for p in controls(t)}:
             raise SystemExit(f"{name}: no test, or no primitive, for {', '.join(sorted(strange))}")
@@ -582,7 +656,7 @@ def build(folder: Path) -> None:
 
         def functions(empty: str) -> str:
             parts = [f"typedef {c} {name};" for name, c in known.addresses.items()]
-            parts.append(kernels._rendered(operator, known.types[variant.dtype].support, of))
+            parts.append(kernels._rendered(operator, known.types[kernels.kind(variant.dtype)].support, of))
             for one in known.collectives.values():
                 whole = kernels._function(one)
                 whole = kernels._rendered(operator, whole, of) if one.parameters else whole
@@ -600,7 +674,7 @@ def build(folder: Path) -> None:
                 for part, body in bodies
             )
 
-        main = variant == VARIANTS[0]
+        main = variant == VARIANTS_OF[name][0]
         wanted = {label: one for label, one in TESTS[name].items() if main or one.every}
         spaces = [("real", "", wanted)]
         for label, one in wanted.items() if main else ():
@@ -626,7 +700,7 @@ def build(folder: Path) -> None:
         source.with_suffix(".json").write_text(json.dumps(found))
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda one: compiled(*one), [(name, variant) for name in TESTS for variant in VARIANTS]))
+        list(pool.map(lambda one: compiled(*one), [(name, variant) for name in TESTS for variant in VARIANTS_OF[name]]))
 
 
 class Attribute(ctypes.Structure):
@@ -708,10 +782,10 @@ def run(folder: Path) -> int:
     jobs = [
         (name, variant, space, label)
         for name, tests in TESTS.items()
-        for variant in VARIANTS
+        for variant in VARIANTS_OF[name]
         for label, test in tests.items()
-        if (variant == VARIANTS[0] or test.every) and label in (sys.argv[4:] or tests)
-        for space in ("real", *(f"no_{p}" for p in (controls(test) if variant == VARIANTS[0] else ())))
+        if (variant == VARIANTS_OF[name][0] or test.every) and label in (sys.argv[4:] or tests)
+        for space in ("real", *(f"no_{p}" for p in (controls(test) if variant == VARIANTS_OF[name][0] else ())))
     ]
 
     def outcome(job: tuple[str, Variant, str, str]) -> str:

@@ -292,7 +292,7 @@ def _header(name: str, operator: Operator, purpose: str, more: str = "") -> Iter
     names: dict[str, object] = {"dtypes": ["bf16", "f16"] if device else ["f32"], "types": spec.types}
     names |= {"platform_name": "PLATFORM", "arch": "riscv64", "tool_version": tensorop.__version__}
     names |= {"routines": routines.described(spec.routines), "statuses": spec.statuses}
-    names |= {"c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
+    names |= {"in_size": 2, "c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
     names |= library.terms(operator) if device else {}
     folders = kernels.folders(operator) if device else products.folders(operator)
     text = render.formatted(render.environment(folders).get_template(template).render(names))
@@ -379,7 +379,7 @@ def supported_page() -> str:
         one = platforms.load(name)
         served = {of: [d for d in op.dtypes if d in one.dtypes] for of, op in known.items()}
         if one.device is not None:
-            served = {of: found if _has_family(known[of], one) else [] for of, found in served.items()}
+            served = {of: [d for d in found if _has_family(known[of], one, d)] for of, found in served.items()}
         described = re.split(r";(?![^(]*\))", first(one.description))[0]
         what = "the CPU of this machine, as detected" if name == "native" else described
         rows.append(
@@ -395,11 +395,13 @@ def supported_page() -> str:
     return page("Supported operators and platforms", "Find out what tensorop can tune, for what, and how here.", *parts)
 
 
-def _has_family(operator: Operator, platform: Platform) -> bool:
-    """Whether an operator has a kernel family for a platform's GPUs."""
+def _has_family(operator: Operator, platform: Platform, dtype: str) -> bool:
+    """Whether an operator has a kernel family for a dtype on a platform's GPUs."""
+    if not operators.serves_devices(operator):
+        return False
     folder, suffix = operator.folder, cuda.SUFFIX
     families = offline.templates(folder, operator.name, suffix=suffix) if offline.files(folder, suffix=suffix) else ()
-    return any(not kernels.missing(platform, family) for family in families)
+    return any(kernels.set_of(platform, family, dtype) for family in families)
 
 
 def _how(platform: Any) -> str:

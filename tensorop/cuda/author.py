@@ -63,6 +63,12 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
             f"operator '{operator.name}' has no prompts for GPUs: there is no file {_EXAMPLE}",
             hint="add the prompts (CONTRIBUTING.md, An operator), or leave the model out",
         )
+    if strange := [dtype for dtype in dtypes if kernels.kind(dtype) not in platform.primitives[0].types]:
+        raise UsageError(
+            f"no prompts for {', '.join(strange)}: a language model writes families of "
+            f"{', '.join(platform.primitives[0].types)} for '{platform.name}'",
+            hint="use another --dtype, or leave the model out",
+        )
     return DeviceBrief(
         operator=operator,
         platform=platform,
@@ -72,10 +78,11 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
         example=(operator.folder / _EXAMPLE).read_text(encoding="utf-8"),
         folders=(folder, operator.folder / "prompts"),
         more={
-            "given": device_numbers(platform, kernels.c_size(dtypes[0])),
+            "given": device_numbers(platform, dtypes[0]),
             "device": dict(platform.device or {}),
-            "primitives": {name: one for name, (one, _) in kernels.primitives(platform).items()} | kernels.OWN,
-            "types": {dtype: platform.primitives[0].types[dtype.removesuffix(kernels.FLOAT_C)] for dtype in dtypes},
+            "primitives": {name: one for name, (one, _) in kernels.primitives(platform, dtypes[0]).items()}
+            | kernels.OWN,
+            "types": {dtype: platform.primitives[0].types[kernels.kind(dtype)] for dtype in dtypes},
             "cost": cost_model(operator).model,
             "most": MOST_POINTS,
             "rules": rules.rules("device_rules"),
@@ -102,7 +109,7 @@ class FamilyAuthor(JobAuthor):
 
     @property
     def _given(self) -> dict[str, int]:
-        return device_numbers(self.target.platform, kernels.c_size(self.brief.dtypes[0]))
+        return device_numbers(self.target.platform, self.brief.dtypes[0])
 
     @cached_property
     def _compiler(self) -> Nvcc:

@@ -12,7 +12,6 @@ from tensorop.author import offline
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import attached, author, check, counted, kernels, kit, library
 from tensorop.cuda.check import SUFFIX
-from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.job_kernels import NOT_MEASURED, JobKernels, usual
 from tensorop.cuda.product import Content, content, product
 from tensorop.device_target import DeviceTarget, PredictedProduct, TimedProblem
@@ -88,18 +87,31 @@ class Backend(DeviceTarget):
         wide = dtype + kernels.FLOAT_C in operator.on_device.types
         return (dtype, "f32") if wide else (dtype,)
 
+    def maths(self, operator: Operator, dtype: str) -> tuple[str, ...]:
+        if operator.device is None or dtype != "f32":
+            return ()
+        found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
+        types = [one for one in operator.on_device.types if one.startswith("f32_")]
+        served = [one for one in types if any(kernels.set_of(self.platform, template, one) for template in found)]
+        return tuple(one.removeprefix("f32_") for one in served)
+
     def templates(self, operator: Operator, dtypes: Sequence[str]) -> Sequence[KernelTemplate]:
-        """Those whose primitives the platform has."""
+        """Those whose primitives the platform has. Raises UsageError for types that no library has together."""
         platform = self.platform
-        if strange := [dtype for dtype in dtypes if dtype not in platform.dtypes]:
-            known = platform.dtypes
-            message = f"platform '{platform.name}' has no kernels for {', '.join(strange)}; it has {', '.join(known)}"
-            raise UsageError(message, hint=f"use --dtype {','.join(known)}")
         if not offline.files(operator.folder, suffix=SUFFIX):
             message = f"operator '{operator.name}' has no GPU kernels: there is no file kernels/*{SUFFIX}"
             raise UsageError(message, hint="use another operator, or a CPU platform")
+        known = [dtype for dtype in platform.dtypes if dtype in operator.on_device.types]
+        if strange := [dtype for dtype in dtypes if dtype not in known]:
+            message = f"platform '{platform.name}' has no kernels for {', '.join(strange)}; it has {', '.join(known)}"
+            raise UsageError(message, hint=f"use --dtype {','.join(known)}")
         found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
-        served = [template for template in found if not kernels.missing(platform, template)]
+        sizes = {kernels.in_size(dtype): dtype for dtype in dtypes}
+        if len(sizes) > 1:
+            message = f"--dtype {','.join(dtypes)}: a GPU library has types of one size, and these have {len(sizes)}"
+            raise UsageError(message, hint=f"make a library with --dtype {sizes[4]} and one with the others")
+        every = [[one for one in operator.on_device.types if kernels.kind(one) == dtype] for dtype in dtypes]
+        served = [t for t in found if all(any(kernels.set_of(platform, t, one) for one in of) for of in every)]
         if not served:
             lacks = [f"its family {one.name} needs {', '.join(kernels.missing(platform, one))}" for one in found]
             message = f"platform '{platform.name}' has no kernels for operator '{operator.name}': {'; '.join(lacks)}"
@@ -161,4 +173,4 @@ class Backend(DeviceTarget):
             return held.content
         templates = offline.templates(held.operator.folder, held.operator.name, suffix=SUFFIX)
         templates += counted.of_product(held.facts, held.operator)
-        return content(held.root, held.facts, held.operator, self.platform, templates, device_numbers(self.platform))
+        return content(held.root, held.facts, held.operator, self.platform, templates)

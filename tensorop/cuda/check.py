@@ -79,14 +79,14 @@ def _kernels(operator: Operator, platform: Platform) -> str:
     if not offline.files(operator.folder, suffix=SUFFIX):
         raise SpecError(f"{operator.folder / 'kernels'}: expected files *{SUFFIX}, got none")
     found = offline.templates(operator.folder, operator.name, suffix=SUFFIX)
-    served = [template for template in found if not kernels.missing(platform, template)]
+    served = [one for one in found if any(kernels.set_of(platform, one, dtype) for dtype in operator.on_device.types)]
     if not served:
         return "none for this platform"
-    call, dtype = operator.on_device, operator.on_device.types[0]
-    given = device_numbers(platform, kernels.c_size(dtype))
-    variants = []
+    call, variants = operator.on_device, []
     for template in served:
         at = operator.folder / "kernels" / f"{template.name}{SUFFIX}"
+        dtype = next(one for one in call.types if kernels.set_of(platform, template, one))
+        given = device_numbers(platform, dtype)
         for key in call.keys:
             family = Family(call, template, {**given, **call.named(key)})
             variants.append(LibraryVariant(Candidate(family, _legal(at, family, operator)), dtype, 0))

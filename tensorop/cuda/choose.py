@@ -17,7 +17,6 @@ from tensorop.model.point import Point, Value
 
 COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, besides the time of the moved bytes
 LEAST_GAIN = 0.005  # share of the geometric mean that one more variant must gain
-ELEMENT = 2  # bytes of an element of the inputs
 Shape = tuple[int, ...]
 
 
@@ -91,6 +90,11 @@ class Layout:
                 parts.append(ServingFamily(across, np.flatnonzero(across.grid["swap"] != 0)))
         return Layout(call, key, tuple(part for part in parts if part.numbers.size))
 
+    @property
+    def element(self) -> int:
+        """The bytes of an element of the inputs."""
+        return self.parts[0].family.given["in_size"]
+
     def candidate(self, place: int) -> Candidate:
         """The candidate at a place in the result of `costs`."""
         for part in self.parts:
@@ -111,17 +115,17 @@ class Layout:
 
     def costs(self, *sizes: int) -> Column:
         """Predicted cycles of a problem with contiguous rows, by candidate; infinite if a candidate cannot serve it."""
-        call = self.call.numbers(sizes)
+        call, size_of = self.call.numbers(sizes), self.element
         unaligned = []  # operands whose rows begin off 16 bytes, with the number of their elements
         for one in self.call.operands.values():
             rows, cols = self.call.sides(one, {**call, **self.call.named(self.key)})
-            if one.align and cols % 8:
+            if one.align and cols * size_of % 16:
                 unaligned.append((one, rows * cols * self.call.repeats(call)))
         found = []
         for part in self.parts:
             cycles = part.family.predicted(call)[part.numbers]
-            wide = [(one.copied, size, part.column(one.align) > ELEMENT) for one, size in unaligned]
-            moved = sum((size * ELEMENT * of for copied, size, of in wide if copied), np.zeros(1, dtype=np.int64))
+            wide = [(one.copied, size, part.column(one.align) > size_of) for one, size in unaligned]
+            moved = sum((size * size_of * of for copied, size, of in wide if copied), np.zeros(1, dtype=np.int64))
             if moved.any():
                 copying = moved * 2 // part.family.given["memory_a_cycle"] + COPY_CYCLES
                 cycles = cycles + np.where(moved > 0, copying, 0)
@@ -134,7 +138,8 @@ class Layout:
         """Whether each candidate serves every alignment without a copy."""
         names = {one.align for one in self.call.operands.values() if one.align}
         each = [
-            np.logical_and.reduce([part.column(name) <= ELEMENT for name in names], initial=True) & (part.numbers >= 0)
+            np.logical_and.reduce([part.column(name) <= self.element for name in names], initial=True)
+            & (part.numbers >= 0)
             for part in self.parts
         ]
         return np.concatenate(each)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tensorop.cuda.choose import COPY_CYCLES, ELEMENT
+from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.cuda.library import LibraryVariant
 from tensorop.device_target import TimedProblem
 from tensorop.model.device import DeviceInterface, DeviceOperand, Key
@@ -22,7 +22,8 @@ UNALIGNED = 4 << 16  # distance between an operand with and without 16-byte alig
 
 
 def _aligned(rows: int, cols: int, repeats: int, to: int) -> bool:
-    return cols * ELEMENT % to == 0 and (repeats == 1 or rows * cols * ELEMENT % to == 0)
+    """to: elements"""
+    return cols % to == 0 and (repeats == 1 or rows * cols % to == 0)
 
 
 def _log(x: int) -> int:
@@ -49,6 +50,15 @@ class Corrections:
     rows: Sequence[TimedProblem]  # each problem once
     where: str  # the machine and date of the measurement
 
+    @property
+    def element(self) -> int:
+        """The bytes of an element of the inputs; a result's words have as many elements."""
+        return self.variants[0].candidate.family.given["in_size"] if self.variants else 2
+
+    def _elements(self, one: Candidate, operand: DeviceOperand) -> int:
+        """How many elements a row of an operand must be a multiple of."""
+        return max(1, int(one.numbers[operand.align]) // self.element)
+
     def sides(self, of: Problem) -> list[tuple[DeviceOperand, int, int]]:
         """Operands of a problem with their rows and columns in memory."""
         numbers = {**of.sizes, **{name: int(value) for name, value in of.options.items()}}
@@ -57,7 +67,8 @@ class Corrections:
     def unaligned(self, of: Problem) -> int:
         """A bit for each operand whose rows do not begin at multiples of 16 bytes, the first operand's lowest."""
         repeats = self.call.repeats(of.sizes)
-        return sum((not _aligned(rows, cols, repeats, 16)) << at for at, (_, rows, cols) in enumerate(self.sides(of)))
+        word = 16 // self.element
+        return sum((not _aligned(rows, cols, repeats, word)) << at for at, (_, rows, cols) in enumerate(self.sides(of)))
 
     @cached_property
     def _places(self) -> list[ProblemPlace]:
@@ -86,8 +97,8 @@ class Corrections:
             if id(one.family) not in known:
                 known[id(one.family)] = one.family.predicted(call)
             for operand, rows, cols in self.sides(row.problem):
-                if operand.copied and not _aligned(rows, cols, repeats, int(one.numbers[operand.align])):
-                    extra += -(-rows * repeats * (-(-cols // 64) * 64) * ELEMENT // 256) * 256
+                if operand.copied and not _aligned(rows, cols, repeats, self._elements(one, operand)):
+                    extra += -(-rows * repeats * (-(-cols // 64) * 64) * self.element // 256) * 256
             copying = extra * 2 // one.family.given["memory_a_cycle"] + COPY_CYCLES if extra else 0
             found[number] = int(known[id(one.family)][one.number]) + copying
         return found
@@ -101,7 +112,7 @@ class Corrections:
             return False
         copies = one.template.reads["operands"] == "maps"
         return all(
-            (operand.copied and copies) or _aligned(rows, cols, repeats, int(one.numbers[operand.align]))
+            (operand.copied and copies) or _aligned(rows, cols, repeats, self._elements(one, operand))
             for operand, rows, cols in self.sides(of)
             if operand.align
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from tensorop.cuda.kernels import c_size, in_size, products
 from tensorop.model.platform import Platform
 
-_KNOWN = ("multiprocessors", "macs", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
+_KNOWN = ("multiprocessors", "macs", "fmas", "shared_a_cycle", "l2_a_cycle", "memory_a_cycle", "shared_all")
 
 
-def device_numbers(platform: Platform, c_size: int = 2) -> dict[str, int]:
-    """The numbers that families get: the device's, and the bytes of an element of the result."""
+def device_numbers(platform: Platform, dtype: str = "bf16") -> dict[str, int]:
+    """The numbers that families get: the device's; the bytes of an element of inputs and result; see `products`."""
     numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
-    return {**{name: numbers[name] for name in _KNOWN}, "shared_most": numbers["shared"], "c_size": c_size}
+    of_type = {"in_size": in_size(dtype), "c_size": c_size(dtype), "products": products(dtype)}
+    return {**{name: numbers[name] for name in _KNOWN}, "shared_most": numbers["shared"], **of_type}

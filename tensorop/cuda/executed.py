@@ -102,7 +102,7 @@ class Execution:
             known = {**one.numbers, "steps": steps, "counters": len(COUNTERS)}
             sizes = {name: evaluate(text, known) for name, text in cost_model(self.operator).problem.items()}
             options = one.family.call.flags(one.key, reference.flags, self.operator.layouts[0])
-            problem = reference.problem(dtype.removesuffix(kernels.FLOAT_C), sizes, options)
+            problem = reference.problem(kernels.kind(dtype), sizes, options)
             call = reference.call(problem, self.seed.stream(0), "normal", Placement.END)
             (reply,) = session.run(Native(), built.path, [Check(call, Entry(1))], timeout_s=self.timeout_s)
             if not reply.outcome.ok:
@@ -125,8 +125,7 @@ class Execution:
             tile["deep"] = MOST_AHEAD
 
         def cases(vlen: int, seed: Seed) -> Sequence[Case]:
-            kind = dtype.removesuffix(kernels.FLOAT_C)
-            every = reference.quick_grid(kind, tile, seed.stream(0, vlen))
+            every = reference.quick_grid(kernels.kind(dtype), tile, seed.stream(0, vlen))
             return [case for case in every if self._serves(one, reference.known(case.problem))]
 
         return cases
@@ -156,13 +155,14 @@ class Execution:
         return link_candidate(made, arch=self.platform.arch, work=self.work)
 
     def _source(self, one: Candidate, dtype: str) -> Source | Outcome:
-        kind = dtype.removesuffix(kernels.FLOAT_C)
-        chosen = next(s for s in self.platform.primitives if not set(one.template.needs) - set(s.collectives))
-        found = meanings(chosen)
-        if found is None:
-            return Outcome(Kind.REFUSED, "build", f"the primitives of {chosen.name} have no meaning on a processor")
+        kind = kernels.kind(dtype)
+        chosen = kernels.set_of(self.platform, one.template, dtype)
+        if chosen is None or (found := meanings(chosen)) is None:
+            return Outcome(
+                Kind.REFUSED, "build", f"the primitives of {one.template.name} have no meaning on a processor"
+            )
         texts = []
-        for c_size in (4,) if dtype.endswith(kernels.FLOAT_C) else (4, 2):
+        for c_size in (4,) if kernels.c_size(dtype) == 4 else (4, 2):
             numbers = _with_c(one, c_size)
             if isinstance(numbers, Outcome):
                 return numbers

@@ -61,9 +61,13 @@ class JobKernels:
         job, operator, self.platform = whole.job, whole.operator, whole.target.platform
         self.whole, self.job, self.operator, self.compiler = whole, job, operator, compiler
         self.dtypes = kernels.dtypes(job)
-        given, call = device_numbers(self.platform, kernels.c_size(self.dtypes[0])), operator.on_device
+        given, call = device_numbers(self.platform, self.dtypes[0]), operator.on_device
         self.families = counted.of_journal(whole.journal, whole.templates, operator)
-        shipped = [template for template in whole.templates if template.author in offline.AUTHORS]
+        shipped = [
+            one
+            for one in whole.templates
+            if one.author in offline.AUTHORS and kernels.set_of(self.platform, one, self.dtypes[0])
+        ]
         templates = (*shipped, *self.families.templates)
         self.layouts = [Layout.of(call, templates, given, key, self.families.of) for key in call.keys]
         # Without --shapes, the operator's usual shapes for a device and batches are added.
@@ -198,7 +202,7 @@ class JobKernels:
             variants.append(LibraryVariant(one, dtype, image))
             records.append({**variant_record(one, made, image), **self.families.record(one)})
         images = [*places]
-        if name := kernels.second(self.operator):
+        if name := kernels.second(self.operator, self.dtypes[0]):
             text = render.text(render.environment(kernels.folders(self.operator)), kernels.SECOND[name], {})
             second = device.build(text, str((self.platform.device or {})["code"]), self.compiler)
             if isinstance(second, Outcome):

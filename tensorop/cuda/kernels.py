@@ -92,7 +92,7 @@ _MOST_OF_MAPS = {
     "cluster": 16, "cluster_m": 16, "cluster_n": 16, "split_k": 16, "stages": 64, "box_a": 256, "box_b": 256,
     "piece": 64,
 }  # fmt: skip
-_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size"})
+_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "in_size", "products"})
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # the end of a type's name if C is float and A and B are not
 
@@ -107,25 +107,44 @@ def folders(operator: Operator) -> tuple[Path, ...]:
     return *operator.templates, paths.native_dir()
 
 
-def second(operator: Operator) -> str | None:
-    """The name in `SECOND` of an operator's second kernel, if it has one."""
-    return next((name for name, file in SECOND.items() if (operator.folder / file).is_file()), None)
+def second(operator: Operator, dtype: str) -> str | None:
+    """The name in `SECOND` of an operator's second kernel for a type: of two, floats have the last one."""
+    found = [name for name, file in SECOND.items() if (operator.folder / file).is_file()]
+    return found[-1 if in_size(dtype) == 4 else 0] if found else None
 
 
 def dtypes(job: Job) -> list[str]:
     """A job's types, as in its library."""
-    return [dtype + FLOAT_C * (job.c_dtype == "f32") for dtype in job.dtypes]
+    of_c = FLOAT_C if job.c_dtype == "f32" else ""
+    return [dtype + (f"_{job.math}" if job.math else "" if dtype == "f32" else of_c) for dtype in job.dtypes]
+
+
+def kind(dtype: str) -> str:
+    """The type of A and B, of a library's type: bf16 of bf16_f32, f32 of f32_tf32."""
+    return dtype.partition("_")[0]
+
+
+def in_size(dtype: str) -> int:
+    """The bytes of an element of the inputs."""
+    return 4 if kind(dtype) == "f32" else 2
+
+
+def products(dtype: str) -> int:
+    """How many products of a tensor core make one of two factors."""
+    return 3 if dtype.endswith("_3xtf32") else 1
 
 
 def c_size(dtype: str) -> int:
     """The bytes of an element of C."""
-    return 4 if dtype.endswith(FLOAT_C) else 2
+    return 4 if dtype.endswith(FLOAT_C) else in_size(dtype)
 
 
-def primitives(platform: Platform) -> dict[str, tuple[Collective, str]]:
-    """A platform's collective primitives by name, each with its set's name; the first set with a name wins."""
+def primitives(platform: Platform, dtype: str = "") -> dict[str, tuple[Collective, str]]:
+    """A platform's collective primitives by name, each with its set's name; the first set with a name wins.
+
+    dtype: only those of sets that have this type"""
     found: dict[str, tuple[Collective, str]] = {}
-    for one in platform.primitives:
+    for one in (one for one in platform.primitives if not dtype or kind(dtype) in one.types):
         for name, collective in one.collectives.items():
             found.setdefault(name, (collective, one.name))
     return found
@@ -136,6 +155,16 @@ def missing(platform: Platform, template: KernelTemplate) -> tuple[str, ...]:
     return tuple(name for name in template.needs if name not in primitives(platform))
 
 
+def set_of(platform: Platform, template: KernelTemplate, dtype: str) -> PrimitiveSet | None:
+    """The platform's first set that has the type and all that the template needs: sets can have different primitives
+    with the same name."""
+    coarse = kind(dtype) == "f32" != dtype  # by tensor cores
+    if coarse != ("math" in template.reads):
+        return None
+    needs = {*template.needs}
+    return next((s for s in platform.primitives if kind(dtype) in s.types and needs <= s.collectives.keys()), None)
+
+
 def text(
     operator: Operator, platform: Platform, template: KernelTemplate, dtype: str, numbers: Mapping[str, Value]
 ) -> str | Outcome:
@@ -143,12 +172,9 @@ def text(
 
     numbers: tunables, facts and the numbers that the family gets.
     """
-    # Sets can have different primitives with the same name, so one set must have all that the template needs.
-    sets = [s for s in platform.primitives if not {n for n in template.needs if n not in s.collectives}]
-    if not sets:
-        return Outcome(Kind.REFUSED, "gate", f"no primitive set has all of {', '.join(template.needs)}")
-    chosen = sets[0]
-    of_a = dtype.removesuffix(FLOAT_C)
+    if (chosen := set_of(platform, template, dtype)) is None:
+        return Outcome(Kind.REFUSED, "gate", f"no primitive set of {dtype} has all of {', '.join(template.needs)}")
+    of_a = kind(dtype)
     context: dict[str, Any] = {**numbers, "dtype": of_a, "operands": template.reads["operands"]}
     context |= {"element": chosen.types[of_a].element, "cleared": template.author != offline.AUTHOR}
     try:

@@ -14,7 +14,7 @@ from tensorop import paths
 from tensorop.cuda import compile as device
 from tensorop.cuda import library
 from tensorop.cuda.corrected import Corrections
-from tensorop.cuda.kernels import FLOAT_C, c_size
+from tensorop.cuda.kernels import c_size, kind
 from tensorop.cuda.product import Content
 from tensorop.device_target import TimedProblem
 from tensorop.errors import JobError, UsageError
@@ -104,7 +104,7 @@ def steps(of: Content, request: KitRequest) -> Iterator[str]:
     Without --dtype only the first type is timed: a configuration has nearly the same speed in the others.
     """
     held = list(dict.fromkeys(variant.dtype for variant in of.variants))
-    types = {dtype.removesuffix(FLOAT_C): dtype for dtype in held} | {dtype: dtype for dtype in held}
+    types = {kind(dtype): dtype for dtype in held} | {dtype: dtype for dtype in held}
     if strange := [name for name in request.dtypes if name not in types]:
         raise UsageError(
             f"--dtype {', '.join(strange)}: the library supports {', '.join(held)}",

@@ -13,8 +13,8 @@ from tensorop import __version__
 from tensorop.cuda import counted, library
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.corrected import Corrections
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.family import Family
-from tensorop.cuda.kernels import c_size
 from tensorop.cuda.library import LibraryVariant
 from tensorop.device_target import DeviceContent
 from tensorop.errors import UsageError
@@ -88,7 +88,6 @@ def content(
     operator: Operator,
     platform: Platform,
     templates: Sequence[KernelTemplate],
-    device: Mapping[str, int],
 ) -> Content:
     """The content of an existing product. part: the operator's part of its manifest.
 
@@ -107,7 +106,7 @@ def content(
                     hint=_AGAIN,
                 )
             if key not in families:
-                given = {**device, "c_size": c_size(dtype), **call.named(key[1])}
+                given = {**device_numbers(platform, dtype), **call.named(key[1])}
                 families[key] = Family(call, by_digest[key[0]], given)
                 if key in counts:
                     early = {families[key].early(point): found for point, found in counts[key].items()}

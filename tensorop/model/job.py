@@ -65,6 +65,11 @@ class Job:
         "Choose the element type of the result where the platform offers several: on GPUs, f32 for bf16 and f16.",
         "NAME", example="f32", group="Target",
     )
+    math: str | None = _option(
+        None,
+        "Compute products of f32 in another way, on GPUs: tf32 rounds factors to 10 bits behind the point, 3xtf32 adds "
+        "three such products.", "NAME", example="3xtf32", group="Target",
+    )
     budget_s: float | None = _option(
         120.0,
         "Limit the search to this time, which all dtypes share. Set-up, verification and the comparison with the "
@@ -265,6 +270,8 @@ class Job:
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
         """The default dtypes: f32 and f64, as far as operator and platform have them; without these, all in common.
 
+        On a GPU they are all that the platform's first primitives have.
+
         Raises UsageError if they have no dtype in common.
         """
         both = tuple(dtype for dtype in platform.dtypes if dtype in operator.dtypes)
@@ -274,6 +281,8 @@ class Job:
                 f"{', '.join(operator.dtypes)}: they have no dtype in common",
                 hint="choose another platform; `tensorop platforms list` shows them",
             )
+        if platform.device:
+            return tuple(dtype for dtype in both if dtype in platform.primitives[0].types) or both
         return tuple(dtype for dtype in Job.dtypes if dtype in both) or both
 
     @staticmethod

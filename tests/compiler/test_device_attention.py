@@ -16,10 +16,10 @@ import pytest
 
 from tensorop.commands import opened
 from tensorop.cuda import attached, kernels, kit
-from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as building
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.compile import Built
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.kits import device, export, here
@@ -194,7 +194,7 @@ def platform_of(template: KernelTemplate) -> Platform:
 
 
 def started(template: KernelTemplate, masked: int) -> Family:
-    return Family(ATTENTION.on_device, template, {**cuda.device_numbers(platform_of(template)), "masked": masked})
+    return Family(ATTENTION.on_device, template, {**device_numbers(platform_of(template)), "masked": masked})
 
 
 def place_of(start: Point, of: Family) -> int:

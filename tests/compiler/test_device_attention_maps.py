@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from tensorop import paths
-from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.family import Family
 from tensorop.provision.zig import zig_cc, zig_environment
 from tests.support.attention_products import ATTENTION, SM90, WGMMA
@@ -77,7 +77,7 @@ class Ragged:
 
 def built(folder: Path, point: Point, masked: int, spoil: tuple[str, str] = ("", "")) -> Any:
     """A kernel as a function of this machine, with its numbers. spoil: a text of its CUDA, and what replaces it"""
-    of = Family(ATTENTION.on_device, WGMMA, {**cuda.device_numbers(SM90), "masked": masked})
+    of = Family(ATTENTION.on_device, WGMMA, {**device_numbers(SM90), "masked": masked})
     same = np.logical_and.reduce([of.grid[name] == value for name, value in point.items()])
     numbers = of.numbers(int(np.flatnonzero(same)[0]))
     text = kernels.text(ATTENTION, SM90, WGMMA, "f16", numbers)

@@ -16,6 +16,7 @@ from tensorop.cuda import compile as building
 from tensorop.cuda import job_kernels, kit, product
 from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
 from tensorop.kits import device, export, here
@@ -34,7 +35,7 @@ def test_its_judge_refuses_each_fault_and_explain_names_its_choice(
 ) -> None:
     operator, platform = operators.load("transpose", (EXAMPLE,)), platforms.load("cuda-sm90")
     templates = offline.templates(operator.folder, operator.name, suffix=cuda.SUFFIX)
-    layout = Layout.of(operator.on_device, templates, cuda.device_numbers(platform), ())
+    layout = Layout.of(operator.on_device, templates, device_numbers(platform), ())
     places = layout.chosen([(1000, 1000), (64, 64, 256)], 3)
     variants = [LibraryVariant(layout.candidate(place), "bf16", 0) for place in places]
     records = [job_kernels.variant_record(one.candidate, Built(b"x", 0), 0) for one in variants]

@@ -22,6 +22,7 @@ from tensorop.commands import opened, report
 from tensorop.cuda import attached, author, counted
 from tensorop.cuda import backend as cuda
 from tensorop.cuda.choose import Candidate
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.errors import UsageError
@@ -163,7 +164,7 @@ def test_ctrl_c_while_the_model_is_asked_leaves_no_library_and_the_same_command_
 def candidate(body: str, dtype: str = "f16") -> Candidate:
     """The largest configuration of a family, A along K and B along N."""
     template = parse.parse(HEAD.format(what="x") + body, operator="gemm", name="llm-1", author="llm")
-    family = Family(GEMM.on_device, template, {**cuda.device_numbers(WMMA), "a_along_m": 0, "b_along_k": 0})
+    family = Family(GEMM.on_device, template, {**device_numbers(WMMA), "a_along_m": 0, "b_along_k": 0})
     return Candidate(family, family.size - 1)
 
 
@@ -192,7 +193,7 @@ def test_code_that_is_none_of_a_kernel_is_not_compiled(what: str) -> None:
 
 def test_counts_of_a_shipped_kernel_cost_what_its_own_model_predicts() -> None:
     """The terms of both models are the same, so neither family is favoured."""
-    given = {**cuda.device_numbers(WMMA), "a_along_m": 1, "b_along_k": 0}
+    given = {**device_numbers(WMMA), "a_along_m": 1, "b_along_k": 0}
     own = Family(
         GEMM.on_device,
         next(one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX) if one.name == "wmma"),

@@ -15,6 +15,7 @@ from tensorop.commands import opened
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import compile as device
 from tensorop.cuda import kernels
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.family import Family
 from tensorop.errors import MissingTool
 from tensorop.events import Done, Phase
@@ -71,7 +72,7 @@ def test_attention_with_long_heads_packed_rows_and_their_combination_compile_wit
     ]
     for template in templates:  # with offsets and pages, which take registers
         codes, platform = ("sm_90a", hopper) if template.name == "wgmma" else ("sm_80", ampere)
-        of = Family(operator.on_device, template, {**cuda.device_numbers(platform), "masked": 1})
+        of = Family(operator.on_device, template, {**device_numbers(platform), "masked": 1})
         start = dict(next(one for one in template.seed_configurations if (one["head"], one["lists"]) == (256, 1)))
         longest = np.logical_and.reduce([of.grid[tunable] == value for tunable, value in start.items()])
         texts.append((codes, kernels.text(operator, platform, template, "bf16", of.numbers(int(np.argmax(longest))))))
@@ -84,13 +85,14 @@ def test_attention_with_long_heads_packed_rows_and_their_combination_compile_wit
 
 def test_kernels_with_a_float_c_compile_without_a_spill() -> None:
     operator, platform = operators.load("gemm"), platforms.load("cuda-sm90")
-    for name, place, codes in (("wgmma", 1, "sm_90a"), ("wmma", 0, "sm_75")):  # a start that splits K; any
+    kinds = (("wgmma", "f16_f32", 1, "sm_90a"), ("wmma", "f16_f32", 0, "sm_75"), ("fma", "f32", 2, "sm_80 sm_90a"))
+    for name, dtype, place, codes in kinds:  # a start that splits K; any; that with the most sums
         templates = offline.templates(operator.folder, "gemm", suffix=cuda.SUFFIX)
         template = next(one for one in templates if one.name == name)
-        of = Family(operator.on_device, template, {**cuda.device_numbers(platform, 4), "a_along_m": 0, "b_along_k": 1})
+        of = Family(operator.on_device, template, {**device_numbers(platform, dtype), "a_along_m": 0, "b_along_k": 1})
         start = dict(template.seed_configurations[place])
         same = np.logical_and.reduce([of.grid[tunable] == value for tunable, value in start.items()])
-        text = kernels.text(operator, platform, template, "f16_f32", of.numbers(int(np.argmax(same))))
+        text = kernels.text(operator, platform, template, dtype, of.numbers(int(np.argmax(same))))
         assert isinstance(text, str), text
         assert "float *" in text
         built = device.build(text, codes, nvcc.nvcc())

@@ -15,6 +15,7 @@ from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import kernels
 from tensorop.cuda.choose import Candidate
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.model.trial import Kind, Outcome
@@ -28,11 +29,22 @@ GEMM = operators.load("gemm")
 TEMPLATES = {one.name: one for one in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
 WMMA = platforms.load("cuda-wmma")
 SM90 = platforms.load("cuda-sm90")
-DEVICE = cuda.device_numbers(SM90)
+DEVICE = device_numbers(SM90)
 SUPPORT = ROOT / "tests" / "support"
 WORDS: dict[str, int | str] = {
     "tile_m": 64, "tile_n": 64, "tile_k": 32, "warp_m": 32, "warp_n": 64, "stages": 3, "rows": "words", "raster": 4,
 }  # fmt: skip
+FLOATS: dict[str, int | str] = {
+    "thread_m": 8, "thread_n": 4, "warps_m": 1, "warps_n": 1, "slices": 2, "tile_k": 16, "stages": 3, "rows": "words",
+    "raster": 4,
+}  # fmt: skip
+OF_FLOATS = [
+    FLOATS,
+    {**FLOATS, "thread_m": 4, "thread_n": 8, "warps_m": 2, "slices": 1, "tile_k": 8, "stages": 2, "rows": "elements"},
+    {**FLOATS, "thread_m": 1, "slices": 8, "tile_k": 64, "stages": 2},
+]
+TF32 = {**{name: WORDS[name] for name in WORDS if name != "rows"}, "tile_k": 16, "stages": 2}
+OF_TF32 = [{**TF32, "rows": "words"}, {**TF32, "rows": "elements"}]
 POINTS = [WORDS, {**WORDS, "stages": 2, "rows": "elements"}, {**WORDS, "tile_n": 128, "tile_k": 64, "stages": 2}]
 
 
@@ -118,15 +130,16 @@ def wrong(
     return "" if np.isnan(got[:, :, n:].astype(np.float32)).all() else "what follows C's rows"
 
 
-def verdict(point: dict[str, int | str], a: int, b: int, c_size: int = 2, spoil: str = "") -> Outcome:
-    """The verdict on a configuration of `wmma`. spoil: a text of it that is left out"""
-    template = TEMPLATES["wmma"]
+def verdict(point: dict[str, int | str], a: int, b: int, dtype: str = "f16", spoil: str = "") -> Outcome:
+    """The verdict on a configuration of `wmma`, of floats `fma` or `tf32`. spoil: a text of it that is left out"""
+    name = {"f32": "fma", "f32_3xtf32": "tf32"}.get(dtype, "wmma")
+    template, platform = TEMPLATES[name], WMMA if name == "wmma" else SM90
     assert spoil in template.text
-    given = {**cuda.device_numbers(WMMA), "c_size": c_size, "a_along_m": a, "b_along_k": b}
+    given = {**device_numbers(platform, dtype), "a_along_m": a, "b_along_k": b}
     family = Family(GEMM.on_device, dataclasses.replace(template, text=template.text.replace(spoil, "")), given)
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     one = Candidate(family, int(np.flatnonzero(same)[0]))
-    return Execution(GEMM, WMMA, Seed.draw()).verdict(one, "f16_f32" if c_size == 4 else "f16")
+    return Execution(GEMM, platform, Seed.draw()).verdict(one, dtype)
 
 
 @pytest.mark.covers("template gemm/wmma", "primitives cuda-wmma")
@@ -140,8 +153,39 @@ def test_a_kernel_is_right(point: int, a: int, b: int) -> None:
 
 
 def test_a_kernel_with_a_float_c_is_right() -> None:
-    found = verdict(POINTS[1], 0, 1, c_size=4)
+    found = verdict(POINTS[1], 0, 1, "f16_f32")
     assert found.ok, found
+
+
+@pytest.mark.covers("template gemm/fma", "primitives cuda-fma")
+@pytest.mark.parametrize(
+    ("point", "a", "b"),
+    some(
+        [(point, *key) for point in range(len(OF_FLOATS)) for key in GEMM.on_device.keys],
+        lambda case: case in ((0, 0, 0), (1, 0, 1), (2, 1, 1), (0, 1, 0)),
+    ),
+)
+def test_a_kernel_of_floats_is_right(point: int, a: int, b: int) -> None:
+    found = verdict(OF_FLOATS[point], a, b, "f32")
+    assert found.ok, found
+
+
+@pytest.mark.covers("template gemm/tf32", "primitives cuda-tf32")
+@pytest.mark.parametrize(
+    ("point", "a", "b"),
+    some(
+        [(point, *key) for point in range(len(OF_TF32)) for key in GEMM.on_device.keys],
+        lambda case: case in ((0, 0, 1), (1, 1, 0)),
+    ),
+)
+def test_a_kernel_of_floats_on_tensor_cores_is_right(point: int, a: int, b: int) -> None:
+    found = verdict(OF_TF32[point], a, b, "f32_3xtf32")
+    assert found.ok, found
+
+
+@pytest.mark.parametrize("spoil", ["copies_wait({{ stages - 2 }});", "x += beta * at[0];", "alpha * "])
+def test_a_kernel_of_floats_that_lacks_something_is_found_out(spoil: str) -> None:
+    assert verdict(FLOATS, 0, 1, "f32", spoil).kind is Kind.WRONG
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import json
 import math
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import corrected, kernels
 from tensorop.cuda.choose import Layout
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.family import Family
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.device import device_problem
@@ -33,19 +35,24 @@ GEMM = operators.load("gemm")
 CALL = GEMM.on_device
 SM90 = platforms.load("cuda-sm90")
 TEMPLATES = {template.name: template for template in offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)}
-DEVICE = cuda.device_numbers(SM90)
+DEVICE = device_numbers(SM90)
 SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
-STARTS = [(name, dtype) for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"))]
+STARTS = [
+    (name, dtype)
+    for name, dtype in (("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"), ("fma", "f32"), ("tf32", "f32_3xtf32"))
+]
+OF_FLOATS = {"fma": "f32", "tf32": "f32_3xtf32"}  # families, with one of their types
 
 
 @cache
 def family(name: str, a_along_m: int = 0, b_along_k: int = 1, c_size: int = 2) -> Family:
-    return Family(CALL, TEMPLATES[name], {**DEVICE, "c_size": c_size, "a_along_m": a_along_m, "b_along_k": b_along_k})
+    given = device_numbers(SM90, OF_FLOATS[name]) if name in OF_FLOATS else {**DEVICE, "c_size": c_size}
+    return Family(CALL, TEMPLATES[name], {**given, "a_along_m": a_along_m, "b_along_k": b_along_k})
 
 
 @cache
 def layout_of(b_along_k: int = 1) -> Layout:
-    return Layout.of(CALL, list(TEMPLATES.values()), DEVICE, (0, b_along_k))
+    return Layout.of(CALL, [one for one in TEMPLATES.values() if one.name not in OF_FLOATS], DEVICE, (0, b_along_k))
 
 
 def number_of(of: Family, point: dict[str, int | str]) -> int:
@@ -77,7 +84,7 @@ def test_the_source_for_attention_is_the_golden_one(of: str, name: str, request:
     attention, platform = operators.load("attention"), platforms.load(of)
     templates = offline.templates(attention.folder, "attention", suffix=cuda.SUFFIX)
     template = next(one for one in templates if one.name == name)
-    each = Family(attention.on_device, template, {**cuda.device_numbers(platform), "masked": 1})
+    each = Family(attention.on_device, template, {**device_numbers(platform), "masked": 1})
     numbers = each.numbers(number_of(each, dict(template.seed_configurations[0])))
     text = kernels.text(attention, platform, template, "bf16", numbers)
     require_golden(GOLDEN.parent / f"attention/{of}-{name}-bf16.cu", text, request)
@@ -105,7 +112,7 @@ def test_shipped_families_render_everywhere() -> None:
     a text."""
     rng = np.random.default_rng(0)
     for name, (a, b), c in itertools.product(TEMPLATES, CALL.keys, ("", kernels.FLOAT_C)):
-        dtype = ("bf16", "f16")[a ^ b] + c
+        dtype = OF_FLOATS.get(name, ("bf16", "f16")[a ^ b] + c)
         of = family(name, a, b, kernels.c_size(dtype))
         number = int(rng.integers(of.size))
         text = kernels.text(GEMM, SM90, TEMPLATES[name], dtype, of.numbers(number))
@@ -160,7 +167,7 @@ def test_each_primitive_has_a_test_for_a_gpu() -> None:
             text = texts[f"{one.name.removeprefix('cuda-')}_{label}"]
             text += texts[f"wgmma_{label}_first"] if test.after_first else ""
             assert all(name in text for name in told.controls(test)), label
-            variant = told.VARIANTS[-1]
+            variant = told.VARIANTS_OF[one.name][-1]
             given = test.given(variant)
             left = test.left(variant, given, np.full(test.size, told.POISON, np.uint8))
             assert left is not None
@@ -233,7 +240,7 @@ def test_configurations_of_one_kernel_are_alike() -> None:
     assert len({str(kernels.text(GEMM, SM90, one.template, "bf16", one.numbers)) for one in alike}) == 1
 
 
-@pytest.mark.parametrize(("operator", "dtypes", "says"), [("gemm", ("f32",), "f32"), ("conv2d", ("bf16",), "conv2d")])
+@pytest.mark.parametrize(("operator", "dtypes", "says"), [("gemm", ("f64",), "f64"), ("conv2d", ("bf16",), "conv2d")])
 def test_what_no_kernel_serves_is_refused_by_name(
     operator: str, dtypes: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
@@ -241,6 +248,33 @@ def test_what_no_kernel_serves_is_refused_by_name(
     with pytest.raises(UsageError, match=says):
         list(pipeline.run(job))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("platform", "given", "says"),
+    [
+        ("cuda-sm90", {"dtypes": ("bf16",), "math": "tf32"}, "for bf16 inputs, platform 'cuda-sm90' has no other way"),
+        ("cuda-sm80", {"dtypes": ("f32",), "math": "fp8"}, "for f32 inputs, platform 'cuda-sm80' has tf32 and 3xtf32"),
+        ("avx2", {"dtypes": ("f32",), "math": "tf32"}, "for f32 inputs, platform 'avx2' has no other way"),
+        ("cuda-sm90", {"dtypes": ("f32", "f16")}, "a GPU library has types of one size, and these have 2"),
+        ("cuda-wmma", {"dtypes": ("f32",)}, "has no kernels for f32; it has bf16, f16"),
+    ],
+)
+def test_what_floats_cannot_be_on_a_gpu_is_refused(
+    platform: str, given: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        list(pipeline.run(Job("gemm", platform, shapes=((64,) * 3,), out=tmp_path / "out", **given)))
+
+
+def test_few_tiles_divide_k_where_that_is_faster() -> None:
+    of = family("fma")
+    number = number_of(of, dict(TEMPLATES["fma"].seed_configurations[1]))
+    found = [
+        of.terms(number, CALL.numbers(shape))["parts"] for shape in ((64, 64, 8192), (4096, 4096, 4096), (8, 8, 8))
+    ]
+    assert found[0] > 1
+    assert found[1:] == [1, 1]
 
 
 def test_the_usual_dtypes_are_those_with_kernels() -> None:

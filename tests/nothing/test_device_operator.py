@@ -71,5 +71,6 @@ def test_a_wrong_part_is_named(tmp_path: Path, file: str, old: str | None, new: 
 
 def test_the_kernel_is_made_of_the_operators_parts() -> None:
     operator = operators.load("transpose", (EXAMPLE,))
-    second = {name: kernels.second(operators.load(name)) for name in ("gemm", "attention")}
-    assert (kernels.second(operator), second) == (None, {"gemm": "COPY", "attention": "COMBINE"})
+    calls = ("gemm", "bf16"), ("attention", "f16"), ("gemm", "f32")
+    assert [kernels.second(operators.load(name), dtype) for name, dtype in calls] == ["COPY", "COMBINE", "COMBINE"]
+    assert kernels.second(operator, "bf16") is None

@@ -10,6 +10,7 @@ from tensorop.cuda import backend as cuda
 from tensorop.cuda import job_kernels, product
 from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
 from tensorop.model.point import Point
@@ -26,7 +27,7 @@ COMBINE = b"kit tensorop_combine\0"  # an image, as the fake driver reads it
 @cache
 def layout(masked: int, hopper: bool = False) -> Layout:
     templates, platform = ([WGMMA, MMA, DECODE], SM90) if hopper else ([MMA, DECODE], SM80)
-    return Layout.of(ATTENTION.on_device, templates, cuda.device_numbers(platform), (masked,))
+    return Layout.of(ATTENTION.on_device, templates, device_numbers(platform), (masked,))
 
 
 def made(folder: Path, dtype: str, image: bytes, hopper: bool = False) -> Path:

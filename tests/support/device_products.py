@@ -19,6 +19,7 @@ from tensorop.cuda import compile as building
 from tensorop.cuda import job_kernels, kernels, kit
 from tensorop.cuda.choose import Layout
 from tensorop.cuda.compile import Built
+from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.library import LibraryVariant
 from tensorop.cuda.product import Content
 from tensorop.model.kernel import KernelTemplate
@@ -37,7 +38,7 @@ TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
 BATCH = (32, 32, 32, 4096)
-COPY = b"copy" + b" 0" * 12 + b"\0"
+COPY, ADD = (name + b" 0" * 12 + b"\0" for name in (b"copy", b"add"))
 ABSENT = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0, "matrices": 1, "overlapped": 0}
 
 
@@ -45,7 +46,7 @@ def image(template: KernelTemplate, numbers: Mapping[str, Value], dtype: str) ->
     """A kernel as the fake driver reads it."""
     numbers = {**ABSENT, **numbers}
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
-    kind = dtype.startswith("f16") + 2 * dtype.endswith(kernels.FLOAT_C)
+    kind = dtype.startswith("f16") + 2 * (kernels.c_size(dtype) == 4) + 4 * (dtype == "f32")
     said = [template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
     said += [str(numbers[name]) for name in ("matrices", "overlapped")]
     return " ".join(said).encode() + b"\0"
@@ -75,20 +76,16 @@ def made(
     platform: Platform, most: int = 8, dtypes: tuple[str, ...] = ("bf16", "f16")
 ) -> tuple[Content, dict[tuple[int, int], tuple[Layout, list[int]]]]:
     """What a library of made-up kernels is made of, and the places each layout's variants have."""
-    templates = [
-        template
-        for template in TEMPLATES
-        if not set(template.needs) - set().union(*(s.collectives for s in platform.primitives))
-    ]
+    templates = [template for template in TEMPLATES if kernels.set_of(platform, template, dtypes[0])]
     chosen, variants, images = {}, [], []
     for key in CALL.keys:
-        layout = Layout.of(CALL, templates, cuda.device_numbers(platform, kernels.c_size(dtypes[0])), key)
+        layout = Layout.of(CALL, templates, device_numbers(platform, dtypes[0]), key)
         chosen[key] = layout, layout.chosen([*TUNED, BATCH], most)
         for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
             variants.append(LibraryVariant(one, dtype, len(images)))
             images.append(image(one.template, one.numbers, dtype))
-    images.append(COPY)
+    images.append(ADD if kernels.in_size(dtypes[0]) == 4 else COPY)
     records = [job_kernels.variant_record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED}
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen

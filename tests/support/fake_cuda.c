@@ -1,9 +1,9 @@
 /* A libcuda.so.1 whose device memory is the host's: it holds what a launch is told against what the
  * hardware asks for, and computes what the kernel would. A kernel's image is a line:
- * maps|pointers|copy, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
- * engine type matrices overlapped; type: 1 where A and B are of f16, 2 more where C is float;
- * matrices: of a block. Of an image `kit` each function is the kernel of its name on this machine's
- * processor, of `kit NAME` the one of that name. */
+ * maps|pointers|copy|add, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
+ * engine type matrices overlapped; type: 1 where A and B are of f16, 2 more where C is float, 4
+ * more where all are; matrices: of a block. Of an image `kit` each function is the kernel of its
+ * name on this machine's processor, of `kit NAME` the one of that name. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +34,15 @@ struct Args {
     const void *a, *b;
     void *c;
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+    int parts; /* it and what follows: of floats */
+    float *sums;
+};
+struct Combine {
+    const float *sums;
+    float *c;
+    int64_t ldc, stride_c;
+    int m, n, batch, parts;
+    float alpha, beta;
 };
 struct Copy {
     const void *from;
@@ -204,6 +213,10 @@ static float value(uint16_t bits, int f16) {
     return v;
 }
 
+static float element(const void *of, int64_t place, int type) {
+    return type & 4 ? ((const float *)of)[place] : value(((const uint16_t *)of)[place], type & 1);
+}
+
 static uint16_t rounded(float v, int f16) {
     uint16_t bits;
     uint32_t wide;
@@ -262,26 +275,45 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                               second->rows * ((second->cols + 1023) / 1024);
         return config->block[0] == 256 && config->grid[0] * 8 >= spans ? 0 : wrong("a copy's grid");
     }
+    if (!strcmp(kind, "add")) {
+        const struct Combine *p = arguments[0];
+        const int64_t size = (int64_t)p->m * p->n;
+        for (int64_t i = 0; i < size * p->batch; ++i) {
+            float sum = 0;
+            for (int part = 0; part < p->parts; ++part)
+                sum += p->sums[(i / size * p->parts + part) * size + i % size];
+            const int64_t place = i / size * p->stride_c + i % size / p->n * p->ldc + i % p->n;
+            put(p->c, place, sum, p->alpha, p->beta, 2);
+        }
+        return config->block[0] == 256 && config->grid[0] * 256 >= size * p->batch && p->parts > 1
+                   ? 0
+                   : wrong("a sum's grid");
+    }
     if (!strcmp(kind, "pointers")) {
         const struct Pointers *p = arguments[0];
+        const int parts = type & 4 ? p->parts : 1;
         if (config->count != (overlapped ? 2u : 0u) ||
             (overlapped &&
              (config->attributes[1].id != CLUSTER || config->attributes[1].value.cluster.x != 1)) ||
-            (int64_t)config->grid[2] != (p->batch + matrices - 1) / matrices ||
+            (int64_t)config->grid[2] != (p->batch + matrices - 1) / matrices * parts || parts < 1 ||
             config->grid[2] > 65535 || config->grid[0] != (unsigned)(p->tiles_m * p->tiles_n) ||
             p->tiles_m != (p->m + tile_m - 1) / tile_m ||
             p->tiles_n != (p->n + tile_n - 1) / tile_n)
             return wrong("a grid");
-        for (int64_t z = 0; z < p->batch; ++z)
+        for (int64_t y = 0; y < (int64_t)p->batch * parts; ++y)
             for (int64_t i = 0; i < p->m; ++i)
                 for (int64_t j = 0; j < p->n; ++j) {
-                    const uint16_t *a = (const uint16_t *)p->a + z * p->stride_a,
-                                   *b = (const uint16_t *)p->b + z * p->stride_b;
+                    const int64_t z = y / parts, from = y % parts * p->k / parts;
+                    const int64_t a = z * p->stride_a, b = z * p->stride_b;
                     float sum = 0;
-                    for (int64_t k = 0; k < p->k; ++k)
-                        sum += value(a_along_m ? a[k * p->lda + i] : a[i * p->lda + k], f16) *
-                               value(b_along_k ? b[j * p->ldb + k] : b[k * p->ldb + j], f16);
-                    put(p->c, z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta, type);
+                    for (int64_t k = from; k < (y % parts + 1) * p->k / parts; ++k)
+                        sum +=
+                            element(p->a, a + (a_along_m ? k * p->lda + i : i * p->lda + k), type) *
+                            element(p->b, b + (b_along_k ? j * p->ldb + k : k * p->ldb + j), type);
+                    if (parts > 1)
+                        p->sums[(y * p->m + i) * p->n + j] = sum;
+                    else
+                        put(p->c, z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta, type);
                 }
         return 0;
     }
@@ -350,11 +382,16 @@ static int done(struct work *of) {
 static const size_t *sizes(const struct work *of) {
     static const size_t none[8] = {0}, pointers[8] = {sizeof(struct Pointers)},
                         copy[8] = {sizeof(struct Copy), sizeof(struct Copy), 8},
+                        add[8] = {sizeof(struct Combine)},
                         maps[8] = {128, 128, 128, sizeof(struct Maps)};
     if (of->kind == OWN)
         return kit_sizes(of->function);
     const char first = of->kind == KERNEL ? *(const char *)of->function : 0;
-    return !first ? none : first == 'c' ? copy : first == 'p' ? pointers : maps;
+    return !first         ? none
+           : first == 'c' ? copy
+           : first == 'a' ? add
+           : first == 'p' ? pointers
+                          : maps;
 }
 
 static int enqueue(struct work *of, void *stream, void **arguments) {

@@ -14,9 +14,10 @@ from tensorop.package.device_binding import DeviceCall, DeviceCalls, DevicePlan,
 CARD = "tensorop_gemm_cuda_card"
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
-_DTYPES = {"bfloat16": "bf16", "uint16": "bf16", "float16": "f16"}
-_TYPES = {"bf16": 0, "f16": 1, "bf16_f32": 2, "f16_f32": 3}  # C is float in the last two
-_WORD = 8  # elements of 16 bytes
+_DTYPES = {"bfloat16": "bf16", "uint16": "bf16", "float16": "f16", "float32": "f32"}
+# C is float but in the first two
+_TYPES = {"bf16": 0, "f16": 1, "bf16_f32": 2, "f16_f32": 3, "f32": 4, "f32_tf32": 5, "f32_3xtf32": 6}
+_WORD = 8  # elements: of 16 bytes, or two words of floats
 _RECORD = """
 int type, layout, transa, transb;
 float alpha, beta;
@@ -67,7 +68,7 @@ def _alone(size: int, one: bool) -> int:
 def bind(library: Any) -> Callable[..., Any]:
     """The function that calls a loaded library (`library.ffi`, `library.lib`, `library.dtypes`)."""
     calls = DeviceCalls(library, "gemm")
-    held = {dtype.removesuffix("_f32"): dtype for dtype in library.dtypes}  # of A and B, by their type
+    held = {dtype.partition("_")[0]: dtype for dtype in library.dtypes}  # of A and B, by their type
     of_c = "float32" if any(dtype.endswith("_f32") for dtype in library.dtypes) else ""  # where C is of another
 
     def planned(x: Array, y: Array, z: Array | None, transpose_a: bool, transpose_b: bool) -> DevicePlan:
@@ -91,7 +92,7 @@ def bind(library: Any) -> Callable[..., Any]:
             raise refuse(ValueError, f"a has {p.batch} matrices, b has {q.batch}: they must agree")
         batch = batches.pop() if batches else None
         shape = (m, n) if batch is None else (batch, m, n)
-        kind, size = (of_c, 4) if of_c else (x.dtype, 2)
+        kind, size = (of_c, 4) if of_c else (x.dtype, x.element)
         z = device_binding.new_result("c", shape, kind, size) if z is None else z
         device_binding.require_result(z, shape, kind, x, "product")
         r = _matrices(z)
@@ -137,9 +138,9 @@ def bind(library: Any) -> Callable[..., Any]:
         so rows or columns must be contiguous; any leading dimension is allowed. With one more dimension in front they
         are batches, and an array without it is used for every matrix of the batch.
 
-        All have one dtype that the library holds: bfloat16 (or its bits as uint16) or float16. `c` is float32 if the
-        library was made with `--c-dtype f32`. A jax array cannot be `c`, and a call with jax arrays waits for the
-        result. A call can be captured in a CUDA graph.
+        All have one dtype that the library holds: bfloat16 (or its bits as uint16), float16 or float32. `c` is float32
+        if the library was made with `--c-dtype f32`. A jax array cannot be `c`, and a call with jax arrays waits for
+        the result. A call can be captured in a CUDA graph.
 
         Raises TypeError, ValueError or RuntimeError with the header's status as `status`; nothing is enqueued then.
         """

@@ -25,12 +25,12 @@ static size_t needs(const struct arm *arm, const struct judged *p) {
 int baseline_arms(const struct judged *p, struct arm *arms, int most) {
     struct lt_algorithm known[LT_ANSWERS];
     struct lt_product of;
-    const int format = p->bf16;
+    const int format = p->type == TENSOROP_GEMM_F32_TF32 ? TF32 : p->format;
     const struct lt_matrix a = {format, p->m, p->k, p->lda, p->stride_a, false},
                            a_along_m = {format, p->k, p->m, p->lda, p->stride_a, true},
                            b = {format, p->k, p->n, p->ldb, p->stride_b, false},
                            b_along_k = {format, p->n, p->k, p->ldb, p->stride_b, true},
-                           c = {FLOAT_RESULT ? FLOAT : format, p->m, p->n, p->ldc, p->stride_c};
+                           c = {FLOAT_RESULT ? FLOAT : p->format, p->m, p->n, p->ldc, p->stride_c};
     if (!lt_product_make(&of, p->a_along_m ? a_along_m : a, p->b_along_k ? b_along_k : b, c,
                          p->batch))
         return 0;

@@ -7,12 +7,12 @@
 
 namespace {
 
-__device__ const uint16_t *at_a(const judged &p, const uint16_t *a, int64_t row, int64_t k) {
-    return a + (p.a_along_m ? k * p.lda + row : row * p.lda + k);
+__device__ double read_a(const judged &p, const uint16_t *a, int64_t part, int64_t row, int64_t k) {
+    return read(a, part * p.stride_a + (p.a_along_m ? k * p.lda + row : row * p.lda + k), p.format);
 }
 
-__device__ const uint16_t *at_b(const judged &p, const uint16_t *b, int64_t k, int64_t col) {
-    return b + (p.b_along_k ? col * p.ldb + k : k * p.ldb + col);
+__device__ double read_b(const judged &p, const uint16_t *b, int64_t part, int64_t k, int64_t col) {
+    return read(b, part * p.stride_b + (p.b_along_k ? col * p.ldb + k : k * p.ldb + col), p.format);
 }
 
 } // namespace
@@ -35,8 +35,8 @@ extern "C" __global__ void kit_reference(judged p, const uint16_t *a, const uint
     for (int k = 0; k < p.k; ++k) {
         double left[4], right[4];
         for (int i = 0; i < 4; ++i) {
-            left[i] = widen(*at_a(p, a + part * p.stride_a, row[i], k), p.bf16);
-            right[i] = widen(*at_b(p, b + part * p.stride_b, k, col[i]), p.bf16);
+            left[i] = read_a(p, a, part, row[i], k);
+            right[i] = read_b(p, b, part, k, col[i]);
         }
         for (int i = 0; i < 4; ++i)
             for (int j = 0; j < 4; ++j) {
@@ -59,9 +59,9 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
                                        const int *rows, int row_count, const int *cols,
                                        int col_count, const double *sums, const double *magnitudes,
                                        totals *found) {
-    const double unit = p.format_c == FLOAT ? 0x1p-24
-                        : p.bf16            ? 0x1p-8
-                                            : 0x1p-11,
+    const double unit = p.format_c == FLOAT  ? 0x1p-24
+                        : p.format_c == BF16 ? 0x1p-8
+                                             : 0x1p-11,
                  least = p.format_c == F16 ? 0x1p-25 : 0;
     double error2 = 0, ideal2 = 0, reference2 = 0, worst = 0;
     unsigned long long wrong = 0;
@@ -78,7 +78,7 @@ extern "C" __global__ void kit_compare(judged p, const uint16_t *before, const u
         }
         // The bound allows one rounding to the type of C, and fp32 sums in any order.
         const double bound = unit * fabs(want) * (1 + 0x1p-6) + least +
-                             magnitude * 0x1p-24 * (4 + sqrt(double(p.k)));
+                             magnitude * (0x1p-24 * (4 + sqrt(double(p.k))) + p.coarse);
         const double error = fabs(read(c, place, p.format_c) - want);
         const double relative = magnitude == 0 ? (error == 0 ? 0 : 2) : error / bound;
         if (!(relative <= 1))
@@ -130,12 +130,15 @@ extern "C" __global__ void kit_plain(judged p, const uint16_t *a, const uint16_t
         const int64_t part = i / one, row = i % one / p.n, col = i % p.n;
         float sum = 0;
         for (int k = 0; k < k_end; ++k) {
-            float left = float(widen(*at_a(p, a + part * p.stride_a, row, k), p.bf16));
+            float left = float(read_a(p, a, part, row, k)),
+                  right = float(read_b(p, b, part, k, col));
             if (fault == FAULT_READS_BEYOND_A && row == p.m - 1 && k == k_end - 1)
-                left += float(widen(a[p.stride_a * p.batch], p.bf16));
-            sum += left * float(widen(*at_b(p, b + part * p.stride_b, k, col), p.bf16));
-            if (fault == FAULT_SUMS_IN_16_BITS && k % 64 == 63)
-                sum = float(rounded(sum, p.bf16));
+                left += float(read(a, p.stride_a * p.batch, p.format));
+            if (fault == FAULT_ROUNDS_TOO_MUCH && p.format == FLOAT) // as tf32 does
+                left = float(rounded(left, F16)), right = float(rounded(right, F16));
+            sum += left * right;
+            if (fault == FAULT_ROUNDS_TOO_MUCH && p.format != FLOAT && k % 64 == 63)
+                sum = float(rounded(sum, p.format));
         }
         const int64_t place = part * p.stride_c + row * p.ldc + col;
         float v = p.alpha * sum;

@@ -26,12 +26,13 @@ const int forms = sizeof form_of / sizeof *form_of;
 
 int form_shift(int form) { return form_of[form].shift; }
 
-static struct judged product_of(int m, int n, int k, int batch, int bf16, int a_along_m,
+static struct judged product_of(int m, int n, int k, int batch, int format, int a_along_m,
                                 int b_along_k, int pad) {
     struct judged p = {
         .m = m, .n = n, .k = k, .batch = batch, .a_along_m = a_along_m, .b_along_k = b_along_k};
-    p.bf16 = bf16, p.format_c = FLOAT_RESULT ? FLOAT : bf16, p.alpha = 1,
-    p.lda = (a_along_m ? m : k) + pad, p.ldb = (b_along_k ? k : n) + pad, p.ldc = n + pad;
+    p.format = format, p.format_c = FLOAT_RESULT ? FLOAT : format, p.alpha = 1,
+    p.type = type_at(0)->number, p.lda = (a_along_m ? m : k) + pad,
+    p.ldb = (b_along_k ? k : n) + pad, p.ldc = n + pad;
     p.stride_a = (a_along_m ? k : m) * p.lda, p.stride_b = (b_along_k ? n : k) * p.ldb,
     p.stride_c = m * p.ldc;
     return p;
@@ -41,19 +42,21 @@ struct judged problem_of(const struct held_type *type, const int *layout, const 
                          int form) {
     struct judged p = product_of(numbers[0], numbers[1], numbers[2], numbers[3], type->format,
                                  layout[0], layout[1], form_of[form].pad);
-    p.alpha = form_of[form].alpha, p.beta = form_of[form].beta;
+    p.alpha = form_of[form].alpha, p.beta = form_of[form].beta, p.type = type->number;
+    p.coarse = p.type == TENSOROP_GEMM_F32_TF32     ? 0x1p-10f
+               : p.type == TENSOROP_GEMM_F32_3XTF32 ? 0x1p-20f
+                                                    : 0;
     return p;
 }
 
 void case_text(const struct judged *p, char *text, size_t room) {
     snprintf(text, room, "%dx%dx%dx%d %s %c%c pad %d alpha %g beta %g", p->m, p->n, p->k, p->batch,
-             p->bf16 ? "bf16" : "f16", p->a_along_m ? 'T' : 'N', p->b_along_k ? 'T' : 'N',
-             (int)p->ldc - p->n, (double)p->alpha, (double)p->beta);
+             (const char *[]){"f16", "bf16", "f32"}[p->format], p->a_along_m ? 'T' : 'N',
+             p->b_along_k ? 'T' : 'N', (int)p->ldc - p->n, (double)p->alpha, (double)p->beta);
 }
 
 library_problem called(const struct judged *p) {
-    return (library_problem){.type = (p->bf16 ? TENSOROP_GEMM_BF16 : TENSOROP_GEMM_F16) +
-                                     FLOAT_RESULT * TENSOROP_GEMM_BF16_F32,
+    return (library_problem){.type = p->type,
                              .layout = ROW,
                              .transa = p->a_along_m ? TURNED : PLAIN,
                              .transb = p->b_along_k ? TURNED : PLAIN,
@@ -75,8 +78,10 @@ static int64_t a_size(const struct judged *p) { return p->stride_a * p->batch; }
 static int64_t b_size(const struct judged *p) { return p->stride_b * p->batch; }
 static int64_t c_size(const struct judged *p) { return p->stride_c * p->batch; }
 
+static size_t bytes_of(int format) { return format == FLOAT ? 4 : 2; }
+
 size_t operand_element(const struct judged *p, int operand) {
-    return (void)p, operand == RESULT ? 2 * RESULT_WORDS : 2;
+    return bytes_of(operand == RESULT ? p->format_c : p->format);
 }
 
 size_t operand_bytes(const struct judged *p, int operand) {
@@ -86,7 +91,7 @@ size_t operand_bytes(const struct judged *p, int operand) {
 
 void operand_fill(const struct judged *p, int operand, pointer at, uint64_t seed) {
     const int64_t size = (int64_t)(operand_bytes(p, operand) / operand_element(p, operand));
-    fill_normal(at, size, seed, operand == RESULT ? p->format_c : p->bf16);
+    fill_normal(at, size, seed, operand == RESULT ? p->format_c : p->format);
 }
 
 struct lines result_lines(const struct judged *p) {
@@ -134,8 +139,8 @@ static void matvec(pointer m, int rows, int cols, int64_t ld, int transposed, in
 /* A (B x). */
 static void project(const struct judged *p, pointer a, pointer b, pointer x, pointer y) {
     const pointer middle = reserve(8 * (size_t)p->k);
-    matvec(b, p->k, p->n, p->ldb, p->b_along_k, p->bf16, x, middle, 0);
-    matvec(a, p->m, p->k, p->lda, p->a_along_m, p->bf16, middle, y, 0);
+    matvec(b, p->k, p->n, p->ldb, p->b_along_k, p->format, x, middle, 0);
+    matvec(a, p->m, p->k, p->lda, p->a_along_m, p->format, middle, y, 0);
     must(cu.cuCtxSynchronize(), "a projection");
     release(middle);
 }
@@ -243,7 +248,7 @@ const char *judge_result(const struct reference *r, const struct judged *p, poin
         return said;
     }
     /* A float C also has the errors of its sums: tensor cores truncate them at each step of 16. */
-    const double sums = FLOAT_RESULT ? 0x1p-24 * (4 + p->k / 16.0) : 1e-7;
+    const double sums = (FLOAT_RESULT ? 0x1p-24 * (4 + p->k / 16.0) : 1e-7) + (double)p->coarse;
     if (!(rms <= 1.15 * ideal + sums) && r->compared > 1000) {
         snprintf(said, sizeof said, "error %.3g, but rounding once causes only %.3g", rms, ideal);
         return said;
@@ -260,8 +265,11 @@ const char *judge_result(const struct reference *r, const struct judged *p, poin
     return said;
 }
 
-static double decoded(uint16_t bits, int bf16) {
-    const int exponent = bf16 ? bits >> 7 & 255 : bits >> 10 & 31,
+static double decoded(const void *from, int64_t at, int format) {
+    if (format == FLOAT)
+        return ((const float *)from)[at];
+    const uint16_t bits = ((const uint16_t *)from)[at];
+    const int bf16 = format == BF16, exponent = bf16 ? bits >> 7 & 255 : bits >> 10 & 31,
               mantissa = bits & (bf16 ? 127 : 1023);
     const int digits = bf16 ? 7 : 10, bias = bf16 ? 127 : 15;
     const double size =
@@ -277,17 +285,21 @@ static void *fetched(pointer at, size_t bytes) {
 
 const char *judge_oracle(uint64_t seed) {
     static char said[200];
-    for (int form = 0; form < 8; form++) {
-        const struct judged p = product_of(97, 83, 331, 1, form & 1, form >> 1 & 1, form >> 2, 3);
+    for (int form = 0; form < 12; form++) {
+        const struct judged p = product_of(97, 83, 331, 1, form / 4, form & 1, form >> 1 & 1, 3);
+        const size_t bytes = bytes_of(p.format);
         const size_t cells = (size_t)p.m * (size_t)p.n;
-        const pointer a = reserve(2 * (size_t)a_size(&p)), b = reserve(2 * (size_t)b_size(&p));
+        const pointer a = reserve(bytes * (size_t)a_size(&p)),
+                      b = reserve(bytes * (size_t)b_size(&p));
         const pointer sums = reserve(8 * cells), magnitudes = reserve(8 * cells),
                       y = reserve(8 * (size_t)p.m);
         const pointer x = drawn_signs(p.n, seed);
-        fill_normal(a, a_size(&p), seed, p.bf16), fill_normal(b, b_size(&p), seed + 1, p.bf16);
+        fill_normal(a, a_size(&p), seed, p.format);
+        fill_normal(b, b_size(&p), seed + 1, p.format);
         refer(&p, a, b, 0, p.m, 0, p.n, sums, magnitudes);
         project(&p, a, b, x, y);
-        uint16_t *ha = fetched(a, 2 * (size_t)a_size(&p)), *hb = fetched(b, 2 * (size_t)b_size(&p));
+        void *ha = fetched(a, bytes * (size_t)a_size(&p)),
+             *hb = fetched(b, bytes * (size_t)b_size(&p));
         double *hs = fetched(sums, 8 * cells), *hm = fetched(magnitudes, 8 * cells),
                *hy = fetched(y, 8 * (size_t)p.m);
         double *hx = fetched(x, 8 * (size_t)p.n), worst = 0, mean = 0, square = 0;
@@ -297,8 +309,8 @@ const char *judge_oracle(uint64_t seed) {
                 double sum = 0, size = 0;
                 for (int k = 0; k < p.k; k++) {
                     const double term =
-                        decoded(ha[p.a_along_m ? k * p.lda + r : r * p.lda + k], p.bf16) *
-                        decoded(hb[p.b_along_k ? c * p.ldb + k : k * p.ldb + c], p.bf16);
+                        decoded(ha, p.a_along_m ? k * p.lda + r : r * p.lda + k, p.format) *
+                        decoded(hb, p.b_along_k ? c * p.ldb + k : k * p.ldb + c, p.format);
                     sum += term, size += fabs(term);
                 }
                 worst = fmax(worst, fabs(sum - hs[r * p.n + c]) / size);
@@ -308,7 +320,7 @@ const char *judge_oracle(uint64_t seed) {
             worst = fmax(worst, fabs(row - hy[r]) / all);
         }
         for (int64_t i = 0; i < a_size(&p); i++) {
-            const double v = decoded(ha[i], p.bf16);
+            const double v = decoded(ha, i, p.format);
             mean += v / (double)a_size(&p), square += v * v / (double)a_size(&p);
         }
         release(a), release(b), release(sums), release(magnitudes), release(y), release(x);
@@ -332,18 +344,20 @@ static int large(void) {
 }
 
 struct judged fault_problem(int fault) {
+    const int own = type_at(0)->format, bf16 = own == FLOAT ? FLOAT : BF16,
+              f16 = own == FLOAT ? FLOAT : F16;
     if (fault == FAULT_HALVES_K_WHEN_LARGE || fault == FAULT_ONE_ROW_WRONG_WHEN_LARGE)
-        return product_of(large(), large(), large(), 1, 1, 0, 1, 0);
-    if (fault == FAULT_SUMS_IN_16_BITS)
-        return product_of(128, 128, 1024, 1, 1, 0, 0, 0);
+        return product_of(large(), large(), large(), 1, bf16, 0, 1, 0);
+    if (fault == FAULT_ROUNDS_TOO_MUCH)
+        return product_of(128, 128, 1024, 1, bf16, 0, 0, 0);
     if (fault == FAULT_WRITES_BETWEEN_ROWS || fault == FAULT_IGNORES_BETA) {
-        struct judged p = product_of(67, 131, 77, 1, 0, 1, 1, 5);
+        struct judged p = product_of(67, 131, 77, 1, f16, 1, 1, 5);
         if (fault == FAULT_IGNORES_BETA)
             p.alpha = -0.75f, p.beta = 0.5f;
         return p;
     }
-    return product_of(fault == FAULT_PLAIN ? 97 : 64, 72, 136, fault == FAULT_PLAIN ? 3 : 1, 1, 0,
-                      0, 0);
+    return product_of(fault == FAULT_PLAIN ? 97 : 64, 72, 136, fault == FAULT_PLAIN ? 3 : 1, bf16,
+                      0, 0, 0);
 }
 
 void plain(const struct judged *p, const pointer *at, pointer workspace, int fault, int call,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { R_16F = 2, R_16BF = 14, R_32F = 0, COMPUTE_32F = 68 };
+enum { R_16F = 2, R_16BF = 14, R_32F = 0, COMPUTE_32F = 68, COMPUTE_TF32 = 77 };
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4, LAYOUT_BATCH_COUNT = 5, LAYOUT_BATCH_STRIDE = 6 };
 enum { PREFERENCE_WORKSPACE = 1, PREFERENCE_ALIGNMENT_A = 5, PREFERENCE_WAVES = 9 };
 
@@ -73,7 +73,7 @@ size_t lt_version(void) {
 /* A row-major matrix is the transpose of a column-major one. */
 static void *layout(struct lt_matrix of, int batch) {
     void *made = NULL;
-    const int type = of.format == FLOAT ? R_32F : of.format == BF16 ? R_16BF : R_16F;
+    const int type = of.format >= FLOAT ? R_32F : of.format == BF16 ? R_16BF : R_16F;
     int bad =
         lt.cublasLtMatrixLayoutCreate(&made, type, (uint64_t)of.cols, (uint64_t)of.rows, of.ld);
     if (!bad && batch > 1) {
@@ -87,8 +87,8 @@ static void *layout(struct lt_matrix of, int batch) {
 /* C = A B of row-major matrices is the column-major C' = B' A'. */
 bool lt_product_make(struct lt_product *of, struct lt_matrix a, struct lt_matrix b,
                      struct lt_matrix c, int batch) {
-    const int yes = 1;
-    if (!lt_version() || lt.cublasLtMatmulDescCreate(&of->description, COMPUTE_32F, R_32F))
+    const int yes = 1, compute = a.format == TF32 ? COMPUTE_TF32 : COMPUTE_32F;
+    if (!lt_version() || lt.cublasLtMatmulDescCreate(&of->description, compute, R_32F))
         return false;
     if (b.turned)
         lt.cublasLtMatmulDescSetAttribute(of->description, DESC_TRANSA, &yes, sizeof yes);

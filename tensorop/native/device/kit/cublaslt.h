@@ -6,6 +6,8 @@
 
 enum { LT_ANSWERS = 64, LT_SPACE = 32 << 20 /* bytes of workspace of a product */ };
 
+enum { TF32 = FLOAT + 1 }; /* a format of A: floats, rounded to tf32 before they are multiplied */
+
 struct lt_algorithm {
     uint64_t data[8];
 };

@@ -1,5 +1,5 @@
-/* Elements of 16 bits, and the primitives of single threads that sets have in common. Copies happen
- * when they are waited for, not before. BF16 chooses the element. */
+/* Elements, and the primitives of single threads that sets have in common. Copies happen when they
+ * are waited for, not before. FLOATS or BF16 chooses the element. */
 #ifndef TENSOROP_ELEMENTS_H
 #define TENSOROP_ELEMENTS_H
 
@@ -26,6 +26,9 @@ static inline float float_of(uint32_t bits) {
     return x;
 }
 
+#if FLOATS
+using Element = float;
+#else
 #if BF16
 static uint16_t rounded(float x) {
     const uint32_t bits = bits_of(x);
@@ -67,6 +70,7 @@ struct Element {
         return widened(bits);
     }
 };
+#endif
 
 enum { SYNC }; /* the first of each set's primitives that a warp executes together */
 
@@ -78,17 +82,17 @@ static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
 static inline bool multiple(const void *p, unsigned of) { return (uintptr_t)p % of == 0; }
 
-static void elements_copy(Element *to, const Element *from, int left) {
-    for (int e = 0; e < 8; ++e)
-        to[e].bits = e < left ? from[e].bits : 0;
-    counted[SINGLE] += left > 0 ? 8 : 0;
+/* left: elements there, below 0 and above `count` too */
+static void begin_copy(Element *to, const Element *from, int left, int count) {
+    Lane *const own = current;
+    const int size = sizeof(Element), whole = count * size;
+    if (!multiple(to, whole) || !multiple(from, whole) || own->begun - own->there == MOST_COPIES)
+        broken();
+    own->copy[own->begun++ % MOST_COPIES] = {to, from, min(max(left, 0), count) * size, whole};
+    counted[COPIED_BYTES] += left > 0 ? whole : 0;
 }
 static void word_copy(Element *to, const Element *from, int left) {
-    Lane *const own = current;
-    if (!multiple(to, 16) || !multiple(from, 16) || own->begun - own->there == MOST_COPIES)
-        broken();
-    own->copy[own->begun++ % MOST_COPIES] = {to, from, left};
-    counted[COPIED_BYTES] += left > 0 ? 16 : 0;
+    begin_copy(to, from, left, 16 / sizeof(Element));
 }
 static void copies_commit() {
     Lane *const own = current;
@@ -101,12 +105,18 @@ template <int LEFT> static void copies_wait() {
     for (; own->committed - own->done > LEFT; ++own->done)
         for (; own->there != own->group[own->done % MOST_GROUPS]; ++own->there) {
             const Copied &one = own->copy[own->there % MOST_COPIES];
-            for (int e = 0; e < 8; ++e)
-                ((Element *)one.to)[e].bits =
-                    e < one.left ? ((const Element *)one.from)[e].bits : 0;
+            __builtin_memcpy(one.to, one.from, one.bytes);
+            __builtin_memset((char *)one.to + one.bytes, 0, one.whole - one.bytes);
         }
     if (own->number == 0)
         ++counted[WAITS], counted[AHEAD] += own->committed - own->done;
+}
+
+#if !FLOATS
+static void elements_copy(Element *to, const Element *from, int left) {
+    for (int e = 0; e < 8; ++e)
+        to[e].bits = e < left ? from[e].bits : 0;
+    counted[SINGLE] += left > 0 ? 8 : 0;
 }
 
 /* A tile's rows are read eight at a time, 16 bytes of each; those in the same banks take a cycle
@@ -132,5 +142,6 @@ static void pair_put(Element *at, float x, float y, bool two, bool together) {
     if (two)
         at[1].bits = rounded(y);
 }
+#endif
 
 #endif

@@ -31,7 +31,7 @@ enum Counted {
 struct Copied {
     void *to;
     const void *from;
-    int left;
+    int bytes, whole; /* that are copied, and with the zeros behind them */
 };
 
 /* A collective primitive, as a thread comes to it. */
