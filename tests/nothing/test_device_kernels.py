@@ -119,6 +119,12 @@ def test_shipped_families_render_everywhere() -> None:
         assert isinstance(text, str), (name, str(of.point(number)), text)
 
 
+def test_copies_of_floats_are_at_most_256_of_k_ahead() -> None:
+    """The gate refuses more, and a refused text of ours ends the job."""
+    grid = family("fma").grid
+    assert ((grid["stages"] - 2) * grid["tile_k"]).max() < 256
+
+
 @pytest.mark.parametrize("point", [{"turns": 1}, {"store": "pitch"}, {"split_k": 2}], ids=str)
 def test_what_a_tunable_adds_to_a_family_passes_the_gate(point: dict[str, int | str]) -> None:
     """Few draws meet these: groups that take turns, rows that are no words, parts of k."""
