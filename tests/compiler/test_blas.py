@@ -69,7 +69,8 @@ MUTANTS = {
     "the other half is written": ("symmetric_f64.c", "t->upper ? j + 1 : n", "n", "dsyrk"),
     "beta counts for each block": ("symmetric_f64.c", "kept = p ? 1 : beta", "kept = beta", "dsymm"),
     "the other half is read": ("triangular_f64.c", "upper == across", "upper != across", "dtrsm"),
-    "a product begins at its top": ("lines_f64_tuned.c", "solves ? done : n - 1 - done", "done", "dtrmm"),
+    "a product has no diagonal": ("triangular_f64.c", "by_columns ? n : p + 1", "by_columns ? n : p", "dtrmm"),
+    "the last solution is not used": ("lines_f64_tuned.c", "p < q", "p + 1 < q", "dtrsm"),
     "steps below 0 are not taken": ("vector_f64.c", "i * -(size_t)increment", "i", "dgemv"),
     "a leading dimension is not checked": ("blas_f64.c", "trans == TENSOROP_NO_TRANS ? n : k", "1", "dsyrk"),
 }
