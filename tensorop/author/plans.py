@@ -260,12 +260,15 @@ def _unordered(plan: Sequence[PlanStatement], number: _Number) -> str:
         if one.word == "copy" and one.levels[0] in _FAR and one.levels[1] == "shared":
             ahead[one.name] = max(number(one.options.get("ahead", "0")), ahead.get(one.name, 0))
     waited: int | None = None
+    begun: set[str] = set()  # copies for the same turn that no wait came after
     products: set[str] = set()  # results that no reshape made an operand
     for one in plan:
         if one.word == "wait":
-            waited = number(one.sizes[0])
+            waited, begun = number(one.sizes[0]), set()
+        elif one.word == "copy" and one.levels[1] == "shared":
+            begun |= set() if ahead.get(one.name) else {one.name}
         elif one.word == "copy" and one.levels[0] == "shared" and one.name in ahead:
-            if waited is None:
+            if waited is None or one.name in begun:
                 return f"line {one.line}: {one.name} is read from shared memory before a wait"
             if waited >= max(ahead[one.name], 1):
                 early = ahead[one.name]

@@ -100,6 +100,9 @@ def author(tmp_path: Path) -> FamilyAuthor:
     ("before", "after", "says"),
     [
         ("operands: pointers", "operands: maps", "operands: pointers"),
+        ("  wait 0\n", "", "A is read from shared memory before a wait"),
+        ("A (a_rows, a_cols)", "A (99, a_rows, a_cols)", "plan: at "),
+        ("A (a_rows, a_cols)", "A (99, a_rows, a_cols)", "shared memory: "),
         ("needs: [word_copy", "needs: [wgmma, word_copy", "it needs wgmma"),
         ("raster: [4, 8]", "macs: [4096]\n  raster: [4]", "'macs' is a name of the library"),
         ("raster: [4, 8]", "matrices: [2]\n  raster: [4]", "'matrices' is a name of the library"),

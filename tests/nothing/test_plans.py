@@ -117,6 +117,7 @@ end
     [
         ("", "", ""),
         ("  wait 0\n", "", "line 6: K is read from shared memory before a wait"),
+        ("shared, ahead 1", "shared", "line 7: K is read from shared memory before a wait"),
         ("wait 0", "wait 1", "line 7: the wait leaves 1 copies, and K was copied 1 ahead"),
         (
             "  compute P = softmax S\n  reshape P\n  compute O += P",
