@@ -17,39 +17,39 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_164,
-    "author": 5_992,
+    ".": 1_183,
+    "author": 6_278,
     "backends": 367,
-    "blas": 1_871,
+    "blas": 2_049,
     "calibration": 404,
-    "cli": 2_232,
+    "cli": 2_356,
     "cluster": 394,
-    "commands": 3_662,
+    "commands": 3_814,
     "costs": 463,
-    "cuda": 2_085,
+    "cuda": 2_138,
     "dispatch": 1_260,
-    "job": 1_112,
+    "job": 1_127,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_482,
+    "model": 3_505,
     "package": 1_774,
     "policies": 124,
     "process": 478,
     "provision": 1_119,
-    "render": 945,
+    "render": 947,
     "report": 1_180,
     "runners": 1_155,
-    "search": 854,
+    "search": 879,
     "space": 721,
-    "specs": 2_391,
-    "store": 599,
+    "specs": 2_393,
+    "store": 618,
     "toolchain": 983,
-    "trial": 1_054,
+    "trial": 1_079,
     "verify": 433,
     "warm": 393,
 }
 MOST_LINES_OF_THE_PROVER = 1_926  # author/addresses, part of author
-MOST_LINES_OF_BENCHMARKS = 7_650
+MOST_LINES_OF_BENCHMARKS = 8_070
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
 NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns
