@@ -256,6 +256,7 @@ def _ordinary(case: BlasCase, more: Sequence[Structure] = ()) -> list[str]:
         and one.kind != "array"
         and one.structure in (Structure.GENERAL, Structure.SYMMETRIC, *more)
         and not case.unset(name)
+        and case.places[name].mask.any()  # not a unit triangle of one row
     ]
 
 

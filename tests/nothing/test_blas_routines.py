@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tensorop.blas import routines
+from tensorop.blas import grid, routines
 from tensorop.blas.contract import RoutineContract
 from tensorop.blas.routines import BlasInterface, Role
 from tensorop.errors import UsageError
@@ -141,3 +141,13 @@ def test_a_compared_call_has_the_meaning_of_the_routine() -> None:
     assert reference.work(problem) == 3 * 4 * 4
     assert reference.recorded("dtrsm", {**options, "m": "3", "n": "4"}) == problem
     assert reference.recorded("dgemm", {}) is None
+
+
+@pytest.mark.parametrize("function", ["strmv", "dtbsv", "ctpsv", "dtrsm", "zgbmv"])
+def test_a_special_element_has_a_place_with_every_seed(function: str) -> None:
+    """A unit triangle of one row has no element that may be read."""
+    ((routine, dtype),) = routines.chosen(function, "sdcz")
+    drawn = (case for seed in range(12) for case in grid.cases(routine, dtype, ("col",), seed, 0))
+    specials = [(case, name) for case in drawn if not case.wrong for name in case.special]
+    assert specials
+    assert all(case.places[name].mask.any() for case, name in specials)
