@@ -254,10 +254,14 @@ def _ordinary(case: BlasCase, more: Sequence[Structure] = ()) -> list[str]:
         for name, one in operands.items()
         if plain
         and one.kind != "array"
-        and one.structure in (Structure.GENERAL, Structure.SYMMETRIC, *more)
+        and (one.structure in (Structure.GENERAL, Structure.SYMMETRIC) or _has_one(case, name, more))
         and not case.unset(name)
-        and case.places[name].mask.any()  # not a unit triangle of one row
     ]
+
+
+def _has_one(case: BlasCase, name: str, more: Sequence[Structure]) -> bool:
+    """Whether an operand of a further structure has an element: a unit triangle of one row has none."""
+    return case.routine.operands[name].structure in more and bool(case.places[name].mask.any())
 
 
 def _specials(rng: np.random.Generator, made: Callable[[], BlasCase]) -> Iterator[BlasCase]:

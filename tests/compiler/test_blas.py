@@ -221,6 +221,7 @@ def test_a_program_without_a_served_call_fails(text: str, message: str, prefix: 
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.extended
 def test_a_program_of_another_machine_is_not_preloaded(prefix: Path, tmp_path: Path) -> None:
     assert "preload needs -- PROGRAM" in commands.refused("preload", prefix, cwd=tmp_path)
     assert "there is no program 'no-such'" in commands.refused("preload", prefix, "--", "no-such", cwd=tmp_path)

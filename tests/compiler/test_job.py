@@ -354,6 +354,7 @@ def test_explained_costs_are_those_that_the_tree_was_made_with(made: Made) -> No
     assert again == packaged
 
 
+@pytest.mark.extended
 def test_explained_threads_cut_a_call_as_the_library_does(made: Made, tmp_path: Path) -> None:
     found, rng = opened.open_product(made.folder), random.Random(3)
     text = (made.folder / "share/tensorop/src/dispatch_f32.c").read_text()

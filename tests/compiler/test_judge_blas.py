@@ -159,6 +159,13 @@ def test_a_right_library_passes(words: tuple[str, ...], tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
+def test_zeros_that_fill_a_half_may_meet_an_infinity(tmp_path: Path) -> None:
+    found = judged(library(tmp_path, "FILLS_HALVES"), "dsymm")
+    assert not found.findings
+    assert found.differs["an infinity in a symmetric matrix's product: NaN"] == ("dsymm",)
+
+
+@pytest.mark.extended
 def test_complex_results_are_also_taken_from_a_first_argument(tmp_path: Path) -> None:
     found = judged(library(tmp_path, "BY_ARGUMENT"), "zdotc")
     assert not found.findings

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tensorop.author import offline
 from tensorop.specs import operators
 from tests.support import commands
@@ -13,6 +15,7 @@ GEMM = operators.load("gemm")
 IDEAS = {one.name: one.ideas for one in offline.templates(GEMM.folder, "gemm")}
 
 
+@pytest.mark.extended
 def test_a_pair_of_configurations_is_measured_in_both_directions(tmp_path: Path) -> None:
     words = ("author", "pairs", "gemm", "--platform", "cortex-a53", "--trials", 2, "--out", tmp_path / "pairs.jsonl")
     done = commands.tensorop(*words, "--format", "json", cwd=tmp_path)

@@ -234,6 +234,7 @@ def test_hwprobe_is_believed_before_the_letter(built: tuple[str, Path, Path], tm
     assert not lacks_v(vectors, "0", TOLD_HWPROBE="0x3f", TOLD_VECTORS="2")  # allowed to it later
 
 
+@pytest.mark.extended
 def test_arm_cores_have_what_the_kernel_reports(tmp_path: Path) -> None:
     if host_arch() == "aarch64":
         pytest.skip("needs an emulated core")
@@ -304,7 +305,8 @@ def test_the_lines_of_the_docs_build_and_run(tmp_path: Path) -> None:
     assert "max error" in plain.stdout
 
 
-@pytest.mark.parametrize("platform", [extended("rvv"), "neon"])
+@pytest.mark.extended
+@pytest.mark.parametrize("platform", ["rvv", "neon"])
 def test_sources_cross_build_alone(platform: str, tmp_path: Path) -> None:
     arch = ARCH[platform]
     if arch == host_arch():

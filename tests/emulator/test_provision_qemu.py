@@ -77,7 +77,7 @@ def _run_product(library: PeerLibrary, folder: Path, coretype: str) -> list[str]
     return done.stdout.split()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("arch", "name", "coretype"),
     [("riscv64", "openblas", "RISCV64_ZVL256B"), ("riscv64", "openblas@0.3.29", "RISCV64_ZVL256B"),

@@ -309,6 +309,7 @@ def test_a_policy_that_stops_ends_the_questions(steered: Steered, tmp_path: Path
 SEEDED = ("--author", "llm", "--author-calls", "3", "--author-configurations", "15", "--withhold", "dot,lanes,stream")
 
 
+@pytest.mark.extended
 def test_configurations_of_a_model_are_tried_next_and_replayed(steered: Steered, tmp_path: Path) -> None:
     points = [{"mr_vectors": 1, "nr": nr} for nr in (6, 7, 8)] + [{"mr_vectors": 9, "nr": 1}]
     steered.configurations = f"First the narrow ones.\n```yaml\n{yaml.safe_dump(points)}```\n"

@@ -385,6 +385,9 @@ void NAME(dsymm)(const char *side, const char *uplo, const integer *m, const int
                 const int swap = FAULT != SYMM_BOTH_HALVES && (upper ? row > column : row < column);
                 sum += (swap ? a[column + row * (at_t)*lda] : a[row + column * (at_t)*lda]) *
                        (left ? b[l + j * (at_t)*ldb] : b[i + l * (at_t)*ldb]);
+#ifdef FILLS_HALVES
+                sum += 0.0 * (left ? b[l + j * (at_t)*ldb] : b[i + l * (at_t)*ldb]);
+#endif
             }
             sum *= FAULT == SYMM_FIRST_CALL_RIGHT && called ? 2 : 1;
             const double scale = FAULT == SYMM_RIGHT_ALPHA && !left && *alpha < -1 ? -1 : *alpha;
