@@ -73,10 +73,12 @@ def task(found: Opened, dtype: str) -> PastTask:
 def candidates(of: PastTask, carried: Sequence[VariantRecord]) -> tuple[Winners, list[int]]:
     """The variants that the dispatch chose among, and the numbers there of those that the library carries.
 
-    Raises KeyError if the journal is of another product.
+    Raises KeyError if the journal is of another product, UsageError if there was no search.
     """
     ended = (f for f in of.journal.history.replay() if isinstance(f, Finished) and f.outcome.ok)
     tried = {f.trial.variant.id: f.trial.variant for f in ended if f.trial.dtype == of.dtype}
+    if not tried:
+        raise UsageError("the library was made without a search, which would have measured its variants")
     by_point = {(v.template.digest, v.point): v for v in tried.values() if not v.kernel.vlen}
     own = [by_point[one["digest"], Point.of(one["point"])].id for one in carried]
     notes = (data for name, data in of.journal.history.notes if name == evidence.NOTE and data["dtype"] == of.dtype)

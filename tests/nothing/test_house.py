@@ -24,7 +24,7 @@ MOST_LINES = {
     "calibration": 404,
     "cli": 2_356,
     "cluster": 394,
-    "commands": 3_814,
+    "commands": 3_816,
     "costs": 463,
     "cuda": 2_138,
     "dispatch": 1_260,
