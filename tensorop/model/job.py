@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from tensorop.errors import UsageError
 from tensorop.model.listed import NO_FILES, Listed
+from tensorop.model.number import NUMBERS
 from tensorop.model.operator import Operator
 from tensorop.model.option import Option
 from tensorop.model.platform import Platform
@@ -268,9 +269,9 @@ class Job:
 
     @staticmethod
     def usual_dtypes(operator: Operator, platform: Platform) -> tuple[str, ...]:
-        """The default dtypes: f32 and f64, as far as operator and platform have them; without these, all in common.
+        """The default dtypes, of those that the platform's first primitives for real numbers have.
 
-        On a GPU they are all that the platform's first primitives have.
+        They are f32 and f64; without these, all that operator and platform have in common.
 
         Raises UsageError if they have no dtype in common.
         """
@@ -281,9 +282,10 @@ class Job:
                 f"{', '.join(operator.dtypes)}: they have no dtype in common",
                 hint="choose another platform; `tensorop platforms list` shows them",
             )
-        if platform.device:
-            return tuple(dtype for dtype in both if dtype in platform.primitives[0].types) or both
-        return tuple(dtype for dtype in Job.dtypes if dtype in both) or both
+        real = (one.types for one in platform.primitives if not all(NUMBERS[name].whole for name in one.types))
+        types = next(real, both)
+        first = tuple(dtype for dtype in both if dtype in types) or both
+        return tuple(dtype for dtype in Job.dtypes if dtype in first) or first
 
     @staticmethod
     def folder(operator: str, platform: str) -> Path:

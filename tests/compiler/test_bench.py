@@ -28,6 +28,7 @@ from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
 from tensorop.space import problems
 from tensorop.specs import benches, platforms
+from tensorop.specs import products as product_specs
 from tensorop.verify import grid
 from tensorop.verify.subject import Subject
 from tests.support import products, shared_objects
@@ -137,7 +138,9 @@ def test_ours_is_called_as_its_peers_are(product, tmp_path):
     build = ["cc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-xc", "-", "-xnone", copy, "-Wl,-rpath,$ORIGIN"]
     (tmp_path / "libtensorop_cblas.so").unlink()
     wrong = [*build, "-o", tmp_path / "libtensorop_cblas.so"]
-    subprocess.run(wrong, input="void cblas_sgemm(void) {} void sgemm_(void) {}", text=True, check=True)
+    names = product_specs.load(gemm()).libraries["tensorop_cblas"].names["f32"]
+    text = " ".join(f"void {name}(void) {{}}" for name in names)
+    subprocess.run(wrong, input=text, text=True, check=True)
     with pytest.raises(JobError, match=r"computes a wrong result|no longer than one that does nothing"):
         bench.bench(*products.reached(copy), bench.BenchRequest(shapes=SHAPES[:1], final=False))
 

@@ -30,7 +30,7 @@ GEMM, WMMA = operators.load("gemm"), platforms.load("cuda-wmma")
 RULES = rules.rules("device_rules")
 NUMBERS = {
     "threads": 64, "tile_m": 64, "tile_n": 8, "raster": 4, "resident": 1, "shared": 4096, "align_ab": 2, "align_c": 2,
-    "c_size": 2, "a_along_m": 0, "b_along_k": 0,
+    "c_size": 2, "in_size": 2, "a_along_m": 0, "b_along_k": 0,
 }  # fmt: skip
 FAMILY = KernelTemplate("gemm", "d", "llm", "s", "", {"operands": "pointers"}, ("value",), {"tile_m": (64,)})
 EXAMPLE = (GEMM.folder / "device/prompts/example.cu.j2").read_text()
