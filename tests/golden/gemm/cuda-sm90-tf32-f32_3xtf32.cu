@@ -74,6 +74,11 @@ __device__ __forceinline__ void columns_of_b(TileB &tile, const float *from, int
     parts(tile.r, tile.low);
 }
 
+__device__ __forceinline__ void sum_clear(SumTile &sum) {
+    for (int e = 0; e < 8; ++e)
+        sum.v[e] = 0;
+}
+
 __device__ __forceinline__ void product(SumTile &sum, const uint32_t *a, const uint32_t *b) {
     for (int half = 0; half < 2; ++half) // of 8 columns
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, "
@@ -84,14 +89,13 @@ __device__ __forceinline__ void product(SumTile &sum, const uint32_t *a, const u
 }
 
 __device__ __forceinline__ void tiles_multiply(SumTile &sum, const TileA &a, const TileB &b) {
-    product(sum, a.low, b.r);
-    product(sum, a.r, b.low);
-    product(sum, a.r, b.r);
-}
-
-__device__ __forceinline__ void sum_clear(SumTile &sum) {
+    SumTile part;
+    sum_clear(part);
+    product(part, a.low, b.r);
+    product(part, a.r, b.low);
+    product(part, a.r, b.r);
     for (int e = 0; e < 8; ++e)
-        sum.v[e] = 0;
+        sum.v[e] += part.v[e];
 }
 
 __device__ __forceinline__ float sum_value(const SumTile &sum, int register_) {
@@ -246,7 +250,7 @@ copies_commit();
         copies_commit();
         const float *const sa = tiles + step % 2 * 5120;
         const float *const sb = sa + 2560;
-#pragma unroll
+#pragma unroll 1
         for (int kk = 0; kk < 16; kk += 8) {
             TileA fa0;
             rows_of_a(fa0, sa + (wm + 0) * 20 + kk, 20);
