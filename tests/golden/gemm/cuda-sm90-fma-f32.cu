@@ -48,63 +48,118 @@ __device__ __forceinline__ float4 floats_at(const float *from) {
     return *reinterpret_cast<const float4 *>(from);
 }
 
+__device__ __forceinline__ void floats_put(float *at, float x, float y, float z, float w, int there, bool together) {
+    if (together && there >= 4) {
+        *reinterpret_cast<float4 *>(at) = make_float4(x, y, z, w);
+    } else {
+        const float all[4] = {x, y, z, w};
+        for (int e = 0; e < 4; ++e)
+            if (e < there)
+                at[e] = all[e];
+    }
+}
+
 __device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const float *a, size_t lda, const float *b,
            size_t ldb, float *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
            float *tiles, float *sums) {
-    const int warp = thread / 32, ty = row_in_warp(thread, 1);
-    const int tx = column_in_warp(thread, 1);
+    const int warp = thread / 32, ty = row_in_warp(thread, 4);
+    const int tx = column_in_warp(thread, 4);
     const int wm = warp / 2 * 32, wn = warp % 2 * 64;
     const bool within = row0 + 128 <= m && col0 + 128 <= n;
     float sum[64] = {0};
     const int steps = (k + 15) / 16;
     for (int s = 0; s < 2; ++s) {
         if (s < steps)             {
-                float *const sa = tiles + s * 5120;
-                float *const sb = sa + 2560;
+                float *const sa = tiles + s * 4224;
+                float *const sb = sa + 2112;
                 if (within && s * 16 + 16 <= k) {
                                             {
-                const int r = thread / 16, q = thread % 16;
-                float *const at = sa + r * 20 + q;
+                const int r = thread / 8, q = thread % 8;
+                float *const at = sa + q * 132 + r;
                 const float *source = a + (row0 + r) * lda + s * 16 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    float_copy(at + i * 320, source, 1);
-                    source += 16 * lda;
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * lda;
                 }
             }
             {
-                const int r = thread / 16, q = thread % 16;
-                float *const at = sb + r * 20 + q;
+                const int r = thread / 8, q = thread % 8 + 8;
+                float *const at = sa + q * 132 + r;
+                const float *source = a + (row0 + r) * lda + s * 16 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * lda;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8;
+                float *const at = sb + q * 132 + r;
                 const float *source = b + (col0 + r) * ldb + s * 16 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    float_copy(at + i * 320, source, 1);
-                    source += 16 * ldb;
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * ldb;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8 + 8;
+                float *const at = sb + q * 132 + r;
+                const float *source = b + (col0 + r) * ldb + s * 16 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * ldb;
                 }
             }
 } else {
                                             {
-                const int r = thread / 16, q = thread % 16;
+                const int r = thread / 8, q = thread % 8;
                 const int inside = k - s * 16 - q;
-                float *const at = sa + r * 20 + q;
+                float *const at = sa + q * 132 + r;
                 const float *source = a + (row0 + r) * lda + s * 16 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    const int left = row0 + r + i * 16 < m ? inside : 0;
-                    float_copy(at + i * 320, left > 0 ? source : a, left);
-                    source += 16 * lda;
+                for (int i = 0; i < 4; ++i) {
+                    const int left = row0 + r + i * 32 < m ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : a, left);
+                    source += 32 * lda;
                 }
             }
             {
-                const int r = thread / 16, q = thread % 16;
+                const int r = thread / 8, q = thread % 8 + 8;
                 const int inside = k - s * 16 - q;
-                float *const at = sb + r * 20 + q;
+                float *const at = sa + q * 132 + r;
+                const float *source = a + (row0 + r) * lda + s * 16 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int left = row0 + r + i * 32 < m ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : a, left);
+                    source += 32 * lda;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8;
+                const int inside = k - s * 16 - q;
+                float *const at = sb + q * 132 + r;
                 const float *source = b + (col0 + r) * ldb + s * 16 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    const int left = col0 + r + i * 16 < n ? inside : 0;
-                    float_copy(at + i * 320, left > 0 ? source : b, left);
-                    source += 16 * ldb;
+                for (int i = 0; i < 4; ++i) {
+                    const int left = col0 + r + i * 32 < n ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : b, left);
+                    source += 32 * ldb;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8 + 8;
+                const int inside = k - s * 16 - q;
+                float *const at = sb + q * 132 + r;
+                const float *source = b + (col0 + r) * ldb + s * 16 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int left = col0 + r + i * 32 < n ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : b, left);
+                    source += 32 * ldb;
                 }
             }
 }
@@ -118,100 +173,211 @@ copies_commit();
         if (ahead < steps) {
             const int stage = ahead % 3, k0 = ahead * 16;
                         {
-                float *const sa = tiles + stage * 5120;
-                float *const sb = sa + 2560;
+                float *const sa = tiles + stage * 4224;
+                float *const sb = sa + 2112;
                 if (within && k0 + 16 <= k) {
                                             {
-                const int r = thread / 16, q = thread % 16;
-                float *const at = sa + r * 20 + q;
+                const int r = thread / 8, q = thread % 8;
+                float *const at = sa + q * 132 + r;
                 const float *source = a + (row0 + r) * lda + k0 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    float_copy(at + i * 320, source, 1);
-                    source += 16 * lda;
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * lda;
                 }
             }
             {
-                const int r = thread / 16, q = thread % 16;
-                float *const at = sb + r * 20 + q;
+                const int r = thread / 8, q = thread % 8 + 8;
+                float *const at = sa + q * 132 + r;
+                const float *source = a + (row0 + r) * lda + k0 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * lda;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8;
+                float *const at = sb + q * 132 + r;
                 const float *source = b + (col0 + r) * ldb + k0 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    float_copy(at + i * 320, source, 1);
-                    source += 16 * ldb;
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * ldb;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8 + 8;
+                float *const at = sb + q * 132 + r;
+                const float *source = b + (col0 + r) * ldb + k0 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    float_copy(at + i * 32, source, 1);
+                    source += 32 * ldb;
                 }
             }
 } else {
                                             {
-                const int r = thread / 16, q = thread % 16;
+                const int r = thread / 8, q = thread % 8;
                 const int inside = k - k0 - q;
-                float *const at = sa + r * 20 + q;
+                float *const at = sa + q * 132 + r;
                 const float *source = a + (row0 + r) * lda + k0 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    const int left = row0 + r + i * 16 < m ? inside : 0;
-                    float_copy(at + i * 320, left > 0 ? source : a, left);
-                    source += 16 * lda;
+                for (int i = 0; i < 4; ++i) {
+                    const int left = row0 + r + i * 32 < m ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : a, left);
+                    source += 32 * lda;
                 }
             }
             {
-                const int r = thread / 16, q = thread % 16;
+                const int r = thread / 8, q = thread % 8 + 8;
                 const int inside = k - k0 - q;
-                float *const at = sb + r * 20 + q;
+                float *const at = sa + q * 132 + r;
+                const float *source = a + (row0 + r) * lda + k0 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int left = row0 + r + i * 32 < m ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : a, left);
+                    source += 32 * lda;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8;
+                const int inside = k - k0 - q;
+                float *const at = sb + q * 132 + r;
                 const float *source = b + (col0 + r) * ldb + k0 + q;
 #pragma unroll
-                for (int i = 0; i < 8; ++i) {
-                    const int left = col0 + r + i * 16 < n ? inside : 0;
-                    float_copy(at + i * 320, left > 0 ? source : b, left);
-                    source += 16 * ldb;
+                for (int i = 0; i < 4; ++i) {
+                    const int left = col0 + r + i * 32 < n ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : b, left);
+                    source += 32 * ldb;
+                }
+            }
+            {
+                const int r = thread / 8, q = thread % 8 + 8;
+                const int inside = k - k0 - q;
+                float *const at = sb + q * 132 + r;
+                const float *source = b + (col0 + r) * ldb + k0 + q;
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int left = col0 + r + i * 32 < n ? inside : 0;
+                    float_copy(at + i * 32, left > 0 ? source : b, left);
+                    source += 32 * ldb;
                 }
             }
 }
             }
 }
         copies_commit();
-        const float *const sa = tiles + step % 3 * 5120;
-        const float *const sb = sa + 2560;
-#pragma unroll 1
+        const float *const sa = tiles + step % 3 * 4224;
+        const float *const sb = sa + 2112;
+#pragma unroll 4
         for (int kk = 0; kk < 16; kk += 4) {
-            float fa[32] = {0};
 #pragma unroll
-            for (int i = 0; i < 8; ++i) {
-                const float4 v = floats_at(sa + (wm + ty + 4 * i) * 20 + kk);
-                fa[4 * i] = v.x, fa[4 * i + 1] = v.y, fa[4 * i + 2] = v.z, fa[4 * i + 3] = v.w;
-            }
+            for (int e = 0; e < 4; ++e) {
+                float fa[8] = {0};
+                #pragma unroll
+                for (int i = 0; i < 2; ++i) {
+                    const float4 v = floats_at(sa + (kk + e) * 132 + wm + ty + i * 16);
+                    fa[4 * i + 0] = v.x;
+                    fa[4 * i + 1] = v.y;
+                    fa[4 * i + 2] = v.z;
+                    fa[4 * i + 3] = v.w;
+                }
+                float fb[8] = {0};
 #pragma unroll
-            for (int j = 0; j < 8; ++j) {
-                const float4 v = floats_at(sb + (wn + tx + 8 * j) * 20 + kk);
-#pragma unroll
-                for (int i = 0; i < 8; ++i)
-                    sum[i * 8 + j] += fa[4 * i + 0] * v.x;
-#pragma unroll
-                for (int i = 0; i < 8; ++i)
-                    sum[i * 8 + j] += fa[4 * i + 1] * v.y;
-#pragma unroll
-                for (int i = 0; i < 8; ++i)
-                    sum[i * 8 + j] += fa[4 * i + 2] * v.z;
-#pragma unroll
-                for (int i = 0; i < 8; ++i)
-                    sum[i * 8 + j] += fa[4 * i + 3] * v.w;
-            }
+                for (int j = 0; j < 2; ++j) {
+                    const float4 v = floats_at(sb + (kk + e) * 132 + wn + tx + j * 32);
+                    fb[4 * j] = v.x, fb[4 * j + 1] = v.y, fb[4 * j + 2] = v.z, fb[4 * j + 3] = v.w;
+                }
+                                sum[0] += fa[0] * fb[0];
+                sum[8] += fa[1] * fb[0];
+                sum[9] += fa[1] * fb[1];
+                sum[1] += fa[0] * fb[1];
+                sum[16] += fa[2] * fb[0];
+                sum[24] += fa[3] * fb[0];
+                sum[25] += fa[3] * fb[1];
+                sum[17] += fa[2] * fb[1];
+                sum[32] += fa[4] * fb[0];
+                sum[40] += fa[5] * fb[0];
+                sum[41] += fa[5] * fb[1];
+                sum[33] += fa[4] * fb[1];
+                sum[48] += fa[6] * fb[0];
+                sum[56] += fa[7] * fb[0];
+                sum[57] += fa[7] * fb[1];
+                sum[49] += fa[6] * fb[1];
+                sum[58] += fa[7] * fb[2];
+                sum[50] += fa[6] * fb[2];
+                sum[51] += fa[6] * fb[3];
+                sum[59] += fa[7] * fb[3];
+                sum[42] += fa[5] * fb[2];
+                sum[34] += fa[4] * fb[2];
+                sum[35] += fa[4] * fb[3];
+                sum[43] += fa[5] * fb[3];
+                sum[26] += fa[3] * fb[2];
+                sum[18] += fa[2] * fb[2];
+                sum[19] += fa[2] * fb[3];
+                sum[27] += fa[3] * fb[3];
+                sum[10] += fa[1] * fb[2];
+                sum[2] += fa[0] * fb[2];
+                sum[3] += fa[0] * fb[3];
+                sum[11] += fa[1] * fb[3];
+                sum[4] += fa[0] * fb[4];
+                sum[12] += fa[1] * fb[4];
+                sum[13] += fa[1] * fb[5];
+                sum[5] += fa[0] * fb[5];
+                sum[20] += fa[2] * fb[4];
+                sum[28] += fa[3] * fb[4];
+                sum[29] += fa[3] * fb[5];
+                sum[21] += fa[2] * fb[5];
+                sum[36] += fa[4] * fb[4];
+                sum[44] += fa[5] * fb[4];
+                sum[45] += fa[5] * fb[5];
+                sum[37] += fa[4] * fb[5];
+                sum[52] += fa[6] * fb[4];
+                sum[60] += fa[7] * fb[4];
+                sum[61] += fa[7] * fb[5];
+                sum[53] += fa[6] * fb[5];
+                sum[62] += fa[7] * fb[6];
+                sum[54] += fa[6] * fb[6];
+                sum[55] += fa[6] * fb[7];
+                sum[63] += fa[7] * fb[7];
+                sum[46] += fa[5] * fb[6];
+                sum[38] += fa[4] * fb[6];
+                sum[39] += fa[4] * fb[7];
+                sum[47] += fa[5] * fb[7];
+                sum[30] += fa[3] * fb[6];
+                sum[22] += fa[2] * fb[6];
+                sum[23] += fa[2] * fb[7];
+                sum[31] += fa[3] * fb[7];
+                sum[14] += fa[1] * fb[6];
+                sum[6] += fa[0] * fb[6];
+                sum[7] += fa[0] * fb[7];
+                sum[15] += fa[1] * fb[7];
+}
         }
     }
     {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-                        const int row = row0 + wm + ty + 4 * i;
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+            for (int r = 0; r < 4; ++r) {
+                        const int row = row0 + wm + ty + 16 * i + r;
             if (row < m) {
 #pragma unroll
-                for (int j = 0; j < 8; ++j) {
-                    const int col = col0 + wn + tx + 8 * j;
+                for (int j = 0; j < 2; ++j) {
+                    const int col = col0 + wn + tx + 32 * j;
                     if (col < n) {
                         float *const at = c + row * ldc + col;
-                        float x = alpha * sum[i * 8 + j];
-                        if (beta != 0)
-                            x += beta * at[0];
-                        at[0] = x;
+                        const int there = n - col < 4 ? n - col : 4;
+                        float s[4] = {0};
+#pragma unroll
+                        for (int e = 0; e < 4; ++e) {
+                            s[e] = alpha * sum[(4 * i + r) * 8 + 4 * j + e];
+                            if (beta != 0 && e < there)
+                                s[e] += beta * at[e];
+                        }
+                        floats_put(at, s[0], s[1], s[2], s[3], there, words);
                     }
                 }
             }
