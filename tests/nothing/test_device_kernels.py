@@ -343,10 +343,13 @@ def test_the_model_ranks_what_was_measured() -> None:
     assert np.exp(np.mean(np.log(sixteen))) > 0.96
 
 
-def test_the_model_ranks_the_kernels_that_came_after() -> None:
-    """Of 122 problems, NN and TN, by rows that its terms were fitted to."""
-    file = Path(__file__).parents[2] / "benchmarks" / "cuda" / "h200-kernels.jsonl"
-    first, *rows = map(json.loads, file.read_text().splitlines())
+@pytest.mark.parametrize(
+    ("name", "file", "most"), [("wgmma", "h200-kernels.jsonl", 1.06), ("fma", "h200-f32.jsonl", 1.02)]
+)
+def test_the_model_ranks_the_kernels_that_came_after(name: str, file: str, most: float) -> None:
+    """Of 122 problems of bf16 and 41 of f32, NN and TN, by rows that its terms were fitted to."""
+    read = (Path(__file__).parents[2] / "benchmarks" / "cuda" / file).read_text()
+    first, *rows = map(json.loads, read.splitlines())
     points = [
         {name: int(value) if value.isdigit() else value for name, value in (w.split("=") for w in label.split())}
         for label in first["configurations"]
@@ -354,16 +357,17 @@ def test_the_model_ranks_the_kernels_that_came_after() -> None:
     lost, places = [], dict[tuple[int, str], int]()
     for row in rows:
         along_k = int(row["layout"] == "TN")
-        of = [family("wgmma", 0, along_k), family("wgmma", 1 - along_k, 1)]  # C' = B' A' where a kernel swaps
+        of = [family(name, 0, along_k), family(name, 1 - along_k, 1)]  # C' = B' A' where a kernel swaps
         cycles = [family_.predicted({name: row[name] for name in ("m", "n", "k", "batch")}) for family_ in of]
         costs = {}
         for number in row["us"]:
             point = points[int(number)]
+            swap = int(point.get("swap", 0))
             if (along_k, number) not in places:
-                places[along_k, number] = number_of(of[int(point["swap"])], point)
-            costs[number] = cycles[int(point["swap"])][places[along_k, number]]
+                places[along_k, number] = number_of(of[swap], point)
+            costs[number] = cycles[swap][places[along_k, number]]
         lost.append(math.log(row["us"][min(costs, key=costs.__getitem__)] / min(row["us"].values())))
-    assert np.exp(np.mean(lost)) < 1.06
+    assert np.exp(np.mean(lost)) < most
 
 
 CORRECTIONS = corrected.Corrections(CALL, (), (), "")
