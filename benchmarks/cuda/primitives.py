@@ -647,7 +647,7 @@ def build(folder: Path) -> None:
     def text(name: str, variant: Variant) -> str:
         known = sets[name]
         of = {"dtype": variant.dtype, "a_along_m": variant.a_along_m, "b_along_k": variant.b_along_k, "wgn": WGN}
-        of["products"] = kernels.products(variant.dtype)
+        of["tf32_products"] = kernels.tf32_products(variant.dtype)
         of |= {"chunk_b": 64, "cluster": 2, "threads": 64, "tile_n": WGN, "values": WGN, "piece": 64}
         if strange := set(known.collectives) ^ {p for t in TESTS[name].values() for p in controls(t)}:
             raise SystemExit(f"{name}: no test, or no primitive, for {', '.join(sorted(strange))}")

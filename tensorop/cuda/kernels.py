@@ -92,7 +92,7 @@ _MOST_OF_MAPS = {
     "cluster": 16, "cluster_m": 16, "cluster_n": 16, "split_k": 16, "stages": 64, "box_a": 256, "box_b": 256,
     "piece": 64,
 }  # fmt: skip
-_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "in_size", "products"})
+_OURS = frozenset({"dtype", "operands", "element", "cleared", "c_size", "in_size", "tf32_products"})
 _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # the end of a type's name if C is float and A and B are not
 
@@ -129,7 +129,7 @@ def in_size(dtype: str) -> int:
     return 4 if kind(dtype) == "f32" else 2
 
 
-def products(dtype: str) -> int:
+def tf32_products(dtype: str) -> int:
     """How many products of a tensor core make one of two factors."""
     return 3 if dtype.endswith("_3xtf32") else 1
 

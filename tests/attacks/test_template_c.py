@@ -819,7 +819,8 @@ NUMBERS = {
     "raster": 4,
     "shared": 4096,
     "resident": 1,
-    "c_size": 2, "in_size": 2,
+    "c_size": 2,
+    "in_size": 2,
     "a_along_m": 0,
     "b_along_k": 1,
 }

@@ -31,7 +31,7 @@ MOST_LINES = {
     "job": 1_127,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_505,
+    "model": 3_507,
     "package": 1_774,
     "policies": 124,
     "process": 478,
