@@ -9,7 +9,7 @@ _KNOWN = ("multiprocessors", "macs", "fmas", "shared_a_cycle", "l2_a_cycle", "me
 
 
 def device_numbers(platform: Platform, dtype: str = "bf16") -> dict[str, int]:
-    """The numbers that families get: the device's; the bytes of an element of inputs and result; see `tf32_products`."""
+    """The numbers that families get: the device's; the bytes of an element of inputs and result; `tf32_products`."""
     numbers = {name: value for name, value in (platform.device or {}).items() if isinstance(value, int)}
     of_type = {"in_size": in_size(dtype), "c_size": c_size(dtype), "tf32_products": tf32_products(dtype)}
     return {**{name: numbers[name] for name in _KNOWN}, "shared_most": numbers["shared"], **of_type}
