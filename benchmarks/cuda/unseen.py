@@ -1,4 +1,4 @@
-"""Judges a GPU product's choice on problems that nobody tuned for, which a kit of the product times.
+"""Judges the choice of a GPU product on drawn problems. Its kit times them; no search saw them.
 
     tensorop export DIR --probes 0 --shapes $(python -m benchmarks.cuda.unseen draw --seed 1)
     python -m benchmarks.cuda.unseen judge RESULT.jsonl [...]
@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from tensorop.cuda.kit import LARGEST
@@ -78,17 +78,14 @@ def lines(found: Sequence[UnseenTiming]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for (dtype, layout), these in sorted(each.items()):
         compared = [(one, one.baseline) for one in these if one.baseline is not None]
-        regret = _mean([one.chosen / one.carried for one in these]) - 1
+        regret = geometric_mean([one.chosen / one.carried for one in these]) - 1
         cells = ["-"] * 3
         if compared:
             lowest, at = min((baseline / one.chosen, one.text) for one, baseline in compared)
-            cells = [f"{_mean([baseline / one.chosen for one, baseline in compared]):.2f}", f"{lowest:.2f} ({at})",
-                     f"{_mean([baseline / one.carried for one, baseline in compared]):.2f}"]  # fmt: skip
+            chosen = geometric_mean([baseline / one.chosen for one, baseline in compared])
+            carried = geometric_mean([baseline / one.carried for one, baseline in compared])
+            cells = [f"{chosen:.2f}", f"{lowest:.2f} ({at})", f"{carried:.2f}"]
         yield f"| {' | '.join((dtype, layout, str(len(these)), *cells, f'{regret:.1%}'))} |"
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def main(words: Sequence[str] | None = None) -> int:
