@@ -190,7 +190,8 @@ for real in (np.float32, np.float64):
 """
 
 
-@pytest.mark.parametrize("platform", ["avx2", extended("avx512")])
+@pytest.mark.extended
+@pytest.mark.parametrize("platform", ["avx2", "avx512"])
 def test_it_is_right_for_few_rows_and_few_columns(platform: str, tmp_path: Path) -> None:
     """Beside a matrix with contiguous rows, where the transposed product may be computed."""
     if _lacks(platform):
