@@ -15,6 +15,7 @@ from tensorop.model.option import Option
 
 Plugins = Annotated[tuple[Path, ...], Job.options()["plugins"][1]]
 Offline = Annotated[bool, Job.options()["offline"][1]]
+LibraryPath = Annotated[Path, Option(metavar="DIR|LIB", positional=True)]
 Dtypes = Annotated[
     str | None,
     Option("Restrict the command to these element types.", "NAME,...", "f32", shown="all types of the library"),

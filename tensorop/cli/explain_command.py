@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 from tensorop import tuning
 from tensorop.cli import screen, tables
-from tensorop.cli.command import Format, Layout, Plugins, Routines, command
+from tensorop.cli.command import Format, Layout, LibraryPath, Plugins, Routines, command
 from tensorop.commands import explain as explaining
 from tensorop.commands import opened, routine_products
 from tensorop.commands import routines as of_routines
@@ -26,7 +25,7 @@ from tensorop.space import problems
     "explain build/blas 64x960 --routines dtrsm",
 )
 def explain(
-    path: Annotated[Path, Option(metavar="DIR|LIB", positional=True)],
+    path: LibraryPath,
     shape: Annotated[str, Option(metavar="SHAPE|@FILE", positional=True)],
     dtype: Annotated[
         str, Option("Explain the choice for this type.", "NAME", "f64", shown="the library's first type")
@@ -65,9 +64,9 @@ def explain(
     answers = [explaining.explain(found, problem, vlen, threads) for problem in wanted]
     records = [asdict(answer) for answer in answers]
     screen.answer(format_, records if "@" in shape else records[0], lambda: [*map(tables.show_explanation, answers)])
-    if lacking := next((answer.lacking for answer in answers if answer.lacking), ""):
-        hint = "variant and rule are as in the library; for costs, pass the folder that the search wrote"
-        raise UsageError(f"the costs of the variants are unknown: {lacking}", hint=hint)
+    if (one := next((answer for answer in answers if answer.lacking), None)) is not None:
+        hint = f"variant and rule are as in the library; {one.remedy}"
+        raise UsageError(f"the costs of the variants are unknown: {one.lacking}", hint=hint)
 
 
 def _problems(found: Opened, shape: str, dtype: str, layout: int) -> list[Problem]:

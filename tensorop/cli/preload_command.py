@@ -10,13 +10,13 @@ from tensorop.blas import recorder, records
 from tensorop.cli import record_command, screen
 from tensorop.cli.command import Format, Plugins, command
 from tensorop.commands import opened
+from tensorop.commands import routines as of_routines
 from tensorop.errors import UsageError
 from tensorop.model.architecture import host_arch
 from tensorop.model.option import Option
 from tensorop.process import scratch
 from tensorop.specs import platforms
 
-STANDARD = "libtensorop_cblas.so"
 _EXAMPLE = "tensorop preload build/blas -- python app.py"
 _PAGE = "docs/how-to/replace-blas.md says which calls are replaced"
 _LAPACK = "LAPACK in the BLAS of a wheel, as NumPy's and SciPy's, calls itself: it is neither served nor counted"
@@ -72,12 +72,15 @@ def _listed(found: records.ServedCalls) -> str:
 def _standard(path: Path, plugins: tuple[Path, ...]) -> Path:
     """A product's library with the standard names. Raises UsageError if it has none, or not for this machine."""
     for one in opened.open_each(path, plugins):
-        library = one.library.with_name(STANDARD).absolute()
+        library = of_routines.standard(one.operator, one.library)
         if one.platform.arch != host_arch():
             raise UsageError(
                 f"{path} is for {one.platform.arch}, and this machine is {host_arch()}",
                 hint="make a library for this machine, e.g. tensorop blas --platform native",
             )
-        if library.is_file():
-            return library
-    raise UsageError(f"{path} has no lib/{STANDARD}", hint="products of `tensorop blas` and `tensorop gemm` have one")
+        if library is not None and library.is_file():
+            return library.absolute()
+    raise UsageError(
+        f"{path} has no library with the standard names of BLAS",
+        hint="products of `tensorop blas` and `tensorop gemm` have one",
+    )

@@ -44,6 +44,7 @@ class Explanation:
     variants: Sequence[VariantCost]
     next_best: int | None  # the number of the cheapest other variant; None: no cost is known
     lacking: str  # why there are no costs; empty: nothing is lacking
+    remedy: str  # what gives them, if they are lacking
     origin: str = ""  # where the variant's blocking comes from, in words; empty: it has none, or no journal says so
 
 
@@ -82,12 +83,13 @@ def _explained(found: Opened, problem: Problem, vlen: int, threads: int) -> Expl
     if facts.get("measured"):
         rule += "; it was made from the measurements of a tuning kit, but the costs are those of the search"
     unknown: past.Costs = [None] * len(records)
-    predicted, measured, lacking, origin = unknown, unknown, "", ""
+    predicted, measured, lacking, remedy, origin = unknown, unknown, "", "", ""
     try:
         predicted, measured = past.costs(found, problem, chooser.vlen, features if blocks > 1 else None)
         origin = past.origin(found, problem.dtype, variant)
     except (TensoropError, *_DAMAGE) as error:
         lacking = getattr(error, "message", f"the journal is damaged, or of another product ({type(error).__name__})")
+        remedy = getattr(error, "hint", "") or "for costs, pass the folder that the search wrote"
     variants = []
     for number, record in enumerate(records):
         by = "predicted" if None in (measured[number], measured[variant]) else "measured"
@@ -99,7 +101,7 @@ def _explained(found: Opened, problem: Problem, vlen: int, threads: int) -> Expl
     how = {name: features[name] for name in operator.seen}, variant, rule, path
     best = min(others)[1] if others else None
     unit = str(facts.get("unit", ""))
-    return Explanation(problem.label, chooser.vlen, blocks, *how, unit, variants, best, lacking, origin)
+    return Explanation(problem.label, chooser.vlen, blocks, *how, unit, variants, best, lacking, remedy, origin)
 
 
 def _tree(found: Opened, trees: Sequence[Tree], vlen: int) -> Tree:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from tensorop import backends
+from tensorop import backends, subpackages
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
@@ -169,3 +170,11 @@ def _manifest(root: Path | None) -> Path | None:
 
 def _name(value: Any) -> str:
     return str(value["name"] if isinstance(value, Mapping) else value)
+
+
+def kits(each: Sequence[Opened], purpose: str) -> ModuleType | None:
+    """The kits' commands if a library's target does not measure itself; None if all targets do.
+
+    purpose: the command that needs them, for the error
+    """
+    return subpackages.require("kits", "commands", purpose) if any(found.by_kit for found in each) else None

@@ -78,7 +78,10 @@ def candidates(of: PastTask, carried: Sequence[VariantRecord]) -> tuple[Winners,
     ended = (f for f in of.journal.history.replay() if isinstance(f, Finished) and f.outcome.ok)
     tried = {f.trial.variant.id: f.trial.variant for f in ended if f.trial.dtype == of.dtype}
     if not tried:
-        raise UsageError("the library was made without a search, which would have measured its variants")
+        raise UsageError(
+            "the library was made without a search, which would have measured its variants",
+            hint="for costs, make the library again without --no-search",
+        )
     by_point = {(v.template.digest, v.point): v for v in tried.values() if not v.kernel.vlen}
     own = [by_point[one["digest"], Point.of(one["point"])].id for one in carried]
     notes = (data for name, data in of.journal.history.notes if name == evidence.NOTE and data["dtype"] == of.dtype)

@@ -67,10 +67,9 @@ def judged(
 
 
 def standard(operator: Operator, library: Path) -> Path | None:
-    """The library with the standard names, beside one of several routines; None for one of fewer."""
-    spec = products.load(operator)
-    names = [name for name, one in spec.libraries.items() if one.routines and one.api]
-    return library.with_name(f"lib{names[0]}.so") if names and len(spec.routines) > 1 else None
+    """The library with the standard names, beside that of the operator; None if the operator has none."""
+    names = [name for name, one in products.load(operator).libraries.items() if one.routines and one.api]
+    return library.with_name(f"lib{names[0]}.so") if names else None
 
 
 def _operator(base: Operator, name: str, spec: RoutineSpec) -> Operator:

@@ -184,7 +184,7 @@ def explain(found: Opened, problem: Problem) -> Explanation:
     by = f", corrected by {len(rows)} measured problems" if rows else ""
     features, rule = {**asked.sizes, **call.named(call.key(asked.options))}, f"the least cost of the cost model{by}"
     following = ranked[1] if len(ranked) > 1 else None
-    return Explanation(problem.label, 0, 1, features, ranked[0], rule, [], of.target.unit, variants, following, "")
+    return Explanation(problem.label, 0, 1, features, ranked[0], rule, [], of.target.unit, variants, following, "", "")
 
 
 def _ran(found: Opened, request: KitRequest) -> tuple[DeviceMachine, Sequence[KitRow]]:

@@ -127,6 +127,7 @@ def test_without_a_search_and_known_winners_it_has_first_expected_kernels(tmp_pa
     assert np.array_equal(package.load(tmp_path / "out").gemm(a, b), np.full((5, 3), 14, np.float32))
     explained = tensorop("explain", tmp_path / "out", "16x16x16", cwd=tmp_path)
     assert "the library was made without a search" in explained.stderr
+    assert "without --no-search" in explained.stderr
 
 
 def test_other_settings_do_not_mix_with_a_run(made: Made) -> None:

@@ -36,7 +36,9 @@ MAY_NAME = {
     "tensorop/cli/catalog_commands.py": {"bayes", "gemm", "rvv"},
     "tensorop/cli/author_commands.py": {"gemm", "rvv"},
     "tensorop/kits/commands.py": {"gemm", "rvv"},
+    "tensorop/cli/bench_command.py": {"gemm", "rvv"},
     "tensorop/cli/library_commands.py": {"gemm", "rvv"},
+    "tensorop/cli/verify_command.py": {"gemm", "rvv"},
     "tensorop/cli/operator_command.py": {"avx2", "rvv"},
     "tensorop/model/architecture.py": {"neon"},  # in the name of a compiler's header
     "tensorop/model/job.py": {"bayes"},
