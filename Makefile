@@ -4,6 +4,7 @@
 # make test-all        the same with all products of these and with long attacks
 # make times           run all tests and write tests/times.json, or the tests of one file (ARGS=FILE)
 # make test-latest     the same tests with the newest versions that pyproject.toml allows, in .venv-latest/
+# make test-blas       BLAS's, LAPACK's, NumPy's and SciPy's own tests on a library of `tensorop blas --no-search`
 # make test-torch      the tests in tests/pytorch/ with PyTorch, in .venv-torch/; PyTorch takes 6 GB of disk
 # make results         docs/results/, plots and README's rows again, from the records in benchmarks/results/
 # make lint            ruff (rules and format), mypy, import contracts, clang-format
@@ -28,7 +29,7 @@ LOCK_WITH = build/lock/bin/uv pip compile -q --universal --generate-hashes --no-
 PYTEST = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.cu' '*.cuh' 2>/dev/null | grep -v '^tests/golden/')
 
-.PHONY: library gemm test test-all times test-latest test-torch with-torch results lint reference docs lock clean
+.PHONY: library gemm test test-all test-blas times test-latest test-torch with-torch results lint reference docs lock clean
 .DELETE_ON_ERROR:
 
 library: $(VENV)/.installed
@@ -48,6 +49,10 @@ times: test-setup
 
 test-latest:
 	+$(MAKE) test-all VENV=.venv-latest LATEST=1
+
+test-blas: test-setup
+	[ -d build/test-blas/lib ] || $(BIN)/tensorop blas --no-search --out build/test-blas
+	$(PYTEST) tests/compiler/test_netlib.py tests/compiler/test_blas_testers.py --blas build/test-blas $(ARGS)
 
 test-torch:
 	+$(MAKE) with-torch VENV=.venv-torch

@@ -33,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="all|none|HASH",
         help=f"which tests marked `extended` run; HASH: hexadecimal, chooses 1 of {PARTS} parts",
     )
+    parser.addoption("--blas", default="", metavar="DIR", help="a product of `tensorop blas` for testers of others")
     parser.addoption("--record-times", action="store_true", help=f"write how long each test takes to {times.FILE.name}")
 
 

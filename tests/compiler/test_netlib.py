@@ -21,12 +21,13 @@ from tensorop import settings
 from tensorop.errors import MissingTool
 from tensorop.model.architecture import host_arch
 from tests.support import products, testers
-from tests.support.classes import extended
+from tests.support.classes import each_once, extended
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="preloads a product for x86-64")
 
 # netlib's own sizes end at 9: these reach whole tiles, edges and several panels. 65 is the testers' largest.
 SIZES = (0, 1, 7, 16, 17, 31, 33, 64, 65)
+OF_LEVEL = {2: ("gemv", "ger"), 3: ("gemm", "symm", "trmm", "trsm", "syrk", "syr2k")}  # that netlib's testers know
 BINDING = re.compile(r"binding file (\S+) \[\d+\] to (\S+) \[\d+\]: normal symbol `(\w+)'")
 
 
@@ -36,6 +37,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "avx2" not in Path("/proc/cpuinfo").read_text().split():
         pytest.skip("this CPU cannot run avx2")
     prefix = products.install("avx2", tmp_path_factory.mktemp("product") / "avx2")
+    return (prefix / "lib/libtensorop_cblas.so").resolve()
+
+
+@pytest.fixture(scope="module")
+def blas(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of all routines."""
+    prefix = products.blas(request.config.getoption("--blas"), tmp_path_factory.mktemp("product") / "blas")
     return (prefix / "lib/libtensorop_cblas.so").resolve()
 
 
@@ -64,8 +72,8 @@ def _served(folder: Path, library: Path) -> set[str]:
     return bound
 
 
-def _input(original: str, routine: str, sizes: tuple[int, ...] | None) -> str:
-    """netlib's input for one routine alone, with error exits, and other sizes when given."""
+def _input(original: str, routines: list[str], sizes: tuple[int, ...] | None) -> str:
+    """netlib's input for some routines alone, with error exits, and other sizes when given."""
     lines = []
     for line in original.splitlines():
         if sizes and "NUMBER OF VALUES OF N" in line:
@@ -75,28 +83,35 @@ def _input(original: str, routine: str, sizes: tuple[int, ...] | None) -> str:
         elif re.match(r"[TF] .*TEST ERROR EXITS", line):
             line = f"T{line[1:]}"
         named = re.match(r"\s*((?:cblas_)?[sdcz]\w+)\s+[TF]\b", line, re.IGNORECASE)
-        if named and named[1].lower() != routine:
+        if named and named[1].lower() not in routines:
             line = re.sub(r"(\s)[TF]\b", r"\1F", line, count=1)
         lines.append(line)
     return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("sizes", [None, extended(SIZES, id="large-sizes")])
-@pytest.mark.parametrize("letter", ["s", "d"])
-@pytest.mark.parametrize("api", ["fortran", "cblas"])
+@pytest.mark.parametrize(("api", "letter", "level"), each_once(("fortran", "cblas"), ("s", "d"), (2, 3)))
 def test_netlib_testers(
-    api: str, letter: str, sizes: tuple[int, ...] | None, netlib: testers.Tester, library: Path, tmp_path: Path
+    api: str,
+    letter: str,
+    sizes: tuple[int, ...] | None,
+    level: int,
+    netlib: testers.Tester,
+    blas: Path,
+    tmp_path: Path,
 ) -> None:
     program, given = (
-        (f"xblat3{letter}", f"{letter}blat3.in") if api == "fortran" else (f"x{letter}cblat3", f"{letter}in3")
+        (f"xblat{level}{letter}", f"{letter}blat{level}.in")
+        if api == "fortran"
+        else (f"x{letter}cblat{level}", f"{letter}in{level}")
     )
-    routine = f"{letter}gemm" if api == "fortran" else f"cblas_{letter}gemm"
-    text = _input((netlib.path / given).read_text(), routine, sizes)
+    routines = [("" if api == "fortran" else "cblas_") + letter + name for name in OF_LEVEL[level]]
+    text = _input((netlib.path / given).read_text(), routines, sizes)
     done = subprocess.run(
         [netlib.path / program],
         input=text,
         cwd=tmp_path,
-        env=_environment(netlib, library, tmp_path, str(netlib.path)),
+        env=_environment(netlib, blas, tmp_path, str(netlib.path)),
         capture_output=True,
         text=True,
         timeout=300,
@@ -105,12 +120,11 @@ def test_netlib_testers(
     assert done.returncode == 0, said + done.stderr
     assert not re.search(r"FAILED|FATAL|ABANDONED|\*{5}|SUSPECT", said), said
     # CBLAS's testers go over column-major and row-major.
-    assert len(re.findall(r"PASSED THE (?:\w+-MAJOR +)?COMPUTATIONAL TESTS", said)) == (1 if api == "fortran" else 2), (
-        said
-    )
-    assert len(re.findall(r"PASSED THE TESTS OF ERROR", said)) == 1, said
+    passed = len(re.findall(r"PASSED THE (?:\w+-MAJOR +)?COMPUTATIONAL TESTS", said))
+    assert passed == len(routines) * (1 if api == "fortran" else 2), said
+    assert len(re.findall(r"PASSED THE TESTS OF ERROR", said)) == len(routines), said
     assert "END OF TESTS" in said
-    assert (f"{letter}gemm_" if api == "fortran" else routine) in _served(tmp_path, library)
+    assert {f"{name}_" if api == "fortran" else name for name in routines} <= _served(tmp_path, blas)
 
 
 def _pytest_alone(folder: Path) -> str:

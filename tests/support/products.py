@@ -131,6 +131,11 @@ def install(
     return Path(shutil.copytree(made, folder, symlinks=True, dirs_exist_ok=True))
 
 
+def blas(given: str, folder: Path) -> Path:
+    """The product that a run of the suite names by --blas; else one for any CPU of this architecture, in `folder`."""
+    return Path(given).resolve() if given else install("generic", folder, operator="blas")
+
+
 def trees_again(folder: Path, plugins: tuple[Path, ...] = ()) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
     """The trees of a job's f32 gemm library, and those that its journal gives as `explain` reads it."""
     found = opened.open_product(folder, plugins)

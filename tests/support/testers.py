@@ -48,6 +48,16 @@ def blas_testers(*, offline: bool | None = None) -> Tester:
     return Tester(folder, {"LD_LIBRARY_PATH": _libraries(root)})
 
 
+def lapack_testers(*, offline: bool | None = None) -> Tester:
+    """The folder of LAPACK's own testers (xlintsts, xeigtsts, their inputs). Raises MissingTool."""
+    if found := sorted(glob.glob("/usr/lib/*/lapack/xlintsts")):
+        folder = Path(found[0]).parent
+        return Tester(folder, {"LD_LIBRARY_PATH": f"{folder}:{folder.with_name('blas')}"})
+    root = _unpack("lapack", ("liblapack-test", "libtmglib3", "liblapack3", *_BLAS), offline)
+    libraries = _libraries(root)
+    return Tester(Path(libraries.split(":")[1]), {"LD_LIBRARY_PATH": libraries})
+
+
 def debian_numpy(*, offline: bool | None = None) -> Tester:
     """Debian's NumPy, for /usr/bin/python3 of Debian 12 (Python 3.11). Raises MissingTool."""
     system = Path("/usr/lib/python3/dist-packages")
