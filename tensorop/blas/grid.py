@@ -3,7 +3,7 @@
 Round 0 has all flags on small and on larger sizes, sizes of zero, NaN and infinities in operands, and every wrong
 argument. Round 1 has each size alone above 4,000, and all sizes large. Round 2 has the corners: each size as 0 and 1
 with all flags, pairs of scalars, steps of either sign, and the same inputs. Round 3 has each size at each edge of usual
-tiles. All others are drawn.
+tiles, and once between each two of them. All others are drawn.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ _EDGES = _TILES[:9]
 _LARGE = (511, 513, 1023, 1025, 2049, 3001, 4097, 4100, 5003)
 _LONG = (9_999, 10_007, 32_771, 70_001)  # vectors that threads share
 _VERY_LARGE = 4_100
-_WHOLE = (70_001, 513, 257, 150)
+_WHOLE = (70_001, 513, 311, 257, 150)
 _STEPS = (1, 1, 1, 1, 2, 3, -1, -2, -5)
 _SCALARS = (0.0, 1.0, -1.0)
+_MOST_ORDINARY = 600.0  # of a drawn size that is not a large one
 _MOST_ELEMENTS, _MOST_PRODUCTS = 400_000, 4_000_000
+_MOST_OF_ONE = 1_100_000  # elements of one call of each size
+_MOST_OF_WHOLE = 140_000_000  # products of the one call with all sizes large; complex ones take longer
 _DRAWN = 16  # calls of a round
 _OF_EACH = 3  # calls of round 1 for each size
 _LEAST_OF_EACH = 6  # corners of each kind, of routines with few flags
@@ -63,20 +66,23 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
             for one in routine.of_role(Role.FLAG, Role.SIZE, Role.LEADING, Role.INCREMENT):
                 yield _wrong(rng, routine, dtype, layout, one)
     elif number == 1:
-        for name, _ in itertools.product(sizes, range(_OF_EACH)):
-            large = _fitting(rng, routine, dtype, str(rng.choice(layouts)), name, _VERY_LARGE)
+        for name, of_each in itertools.product(sizes, range(_OF_EACH)):
+            most = _MOST_ELEMENTS if of_each else _MOST_OF_ONE
+            large = _fitting(rng, routine, dtype, str(rng.choice(layouts)), name, _VERY_LARGE, most)
             if large is not None:
-                yield _peaked(large)
+                # Fast paths are those of increments 1.
+                yield _peaked(large if of_each != 1 else replace(large, steps=dict.fromkeys(large.steps, 1)))
         yield from _whole(rng, routine, dtype, str(rng.choice(layouts)), sizes)
     elif number == 2:
         yield from _corners(rng, routine, dtype, layouts, sizes)
     elif number == 3:
         turn = itertools.cycle(_letters(routine, dtype))
-        for name, size, _ in itertools.product(sizes, _TILES, range(4 - routine.level)):
+        between = [int(rng.integers(least + 1, size)) for least, size in itertools.pairwise(_TILES) if size - least > 1]
+        for name, size, _ in itertools.product(sizes, sorted([*_TILES, *between]), range(4 - routine.level)):
             edge = _drawn(rng, routine, dtype, str(rng.choice(layouts)), {**_small(rng, sizes), name: size})
             if fits(edge := replace(edge, flags=next(turn), shared=False)):
                 yield edge
-                if routine.level == 1:  # fast paths are those of increments 1
+                if routine.level == 1:
                     yield replace(edge, steps=dict.fromkeys(edge.steps, 1))
     else:
         for _ in range(_DRAWN):
@@ -152,7 +158,8 @@ def _any(rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str
             return found
     sizes = _small(rng, names)
     for name in names if kind > 0.35 else ():
-        if fits(tried := _drawn(rng, routine, dtype, layout, {**sizes, name: int(rng.choice(_TILES))})):
+        size = int(rng.choice(_TILES) if rng.random() < 0.3 else _MOST_ORDINARY ** rng.random())
+        if fits(tried := _drawn(rng, routine, dtype, layout, {**sizes, name: size})):
             sizes = dict(tried.sizes)
     if names and rng.random() < _ZEROS:
         sizes = _emptied(routine, sizes, str(rng.choice(names)))
@@ -166,13 +173,19 @@ def _emptied(routine: BlasRoutine, sizes: dict[str, int], name: str) -> dict[str
 
 
 def _fitting(
-    rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, name: str, size: int
+    rng: np.random.Generator,
+    routine: BlasRoutine,
+    dtype: str,
+    layout: str,
+    name: str,
+    size: int,
+    most_elements: int = _MOST_ELEMENTS,
 ) -> BlasCase | None:
     """A call with this size, or the largest one that memory and time allow; None if these allow no large one."""
     others = _small(rng, [one.name for one in routine.of_role(Role.SIZE)])
     while size > max(_TILES):
         found = _drawn(rng, routine, dtype, layout, {**others, name: size})
-        if fits(found):
+        if fits(found, most_elements):
             return found
         size //= 2
     return None
@@ -182,20 +195,28 @@ def _whole(
     rng: np.random.Generator, routine: BlasRoutine, dtype: str, layout: str, names: Sequence[str]
 ) -> Iterator[BlasCase]:
     """A call with the largest equal sizes that memory and time allow: libraries use all threads for it."""
+    most = _MOST_OF_WHOLE // (4 if dtype in COMPLEX else 1)
     tried = (_drawn(rng, routine, dtype, layout, dict.fromkeys(names, size)) for size in _WHOLE if names)
-    yield from itertools.islice(filter(fits, tried), 1)
+    yield from itertools.islice((one for one in tried if fits(one, most_products=most)), 1)
 
 
-def fits(case: BlasCase) -> bool:
+def fits(case: BlasCase, most_elements: int = _MOST_ELEMENTS, most_products: int = _MOST_PRODUCTS) -> bool:
     """Whether a call is small enough: memory of the operands, whole matrices, and products."""
-    size, whole = 1, 1
+    size, whole, written = 1, 1, 1
     for name, one in case.routine.operands.items():
         where = case.places[name]
         size, whole = max(size, where.size), max(whole, where.rows * where.columns)
-        if one.storage is Storage.BAND:
-            whole = max(whole, where.rows * where.columns)
-    free = math.prod(max(1, value) for value in case.sizes.values())
-    return size <= _MOST_ELEMENTS and whole <= _MOST_ELEMENTS and free <= _MOST_PRODUCTS
+        if one.written:
+            written = where.rows * where.columns
+    return max(size, whole) <= most_elements and written * _depth(case) <= most_products
+
+
+def _depth(case: BlasCase) -> int:
+    """The products that are added to one element of the result."""
+    if case.routine.level < 3:
+        return case.sizes.get("k", 1)
+    order = case.places["a"].rows  # of the symmetric or triangular matrix
+    return case.sizes.get("k", order)
 
 
 def _alone(routine: BlasRoutine) -> bool:

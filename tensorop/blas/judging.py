@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from tensorop.blas import binding, grid, oracle, ruling
 from tensorop.blas.binding import BlasLibrary
-from tensorop.blas.call import BlasCase, call
+from tensorop.blas.call import Array, BlasCase, call
 from tensorop.blas.findings import BlasJudgement, FunctionRecord, judged
 from tensorop.blas.routines import BlasRoutine
 from tensorop.blas.ruling import BlasFault
@@ -91,26 +93,19 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
     for guest in guests:
         _load(of, partial(session.hello, of.runner, program, guest=guest))
     show(f"judging {len(records)} functions, {len(guests)} set-ups")
-    whole = 0  # rounds of which all calls were made
-    least_s = longest_s = 0.0  # of the first rounds; of a batch
+    turns = _Turns(of, records, guests)
     with ThreadPoolExecutor(max(1, of.jobs)) as pool:
-        for number, batches in enumerate(_rounds(of, records, guests)):
-            # Batches that begin before the end should not take much longer than the budget.
-            end = begin + of.budget_s - min(longest_s, _MOST_SPARE * of.budget_s)
-            if number >= _LEAST_ROUNDS and (time.monotonic() > end or not batches):
-                break
-            always = number < _LEAST_ROUNDS
-            taken_s = [*pool.map(partial(_run, of, program, math.inf if always else end), batches)]
-            whole += all(taken_s)
-            longest_s = max([longest_s, *taken_s])
-            if always:
-                least_s = time.monotonic() - begin
-                show(f"round {number + 1} of {_LEAST_ROUNDS} that are made in any case: {least_s:.0f} s")
+        for number in range(_LEAST_ROUNDS):
+            batches = [batch for record in records for batch in turns.round(record, number)]
+            [*pool.map(partial(_run, of, program), batches)]
+            least_s = time.monotonic() - begin
+            show(f"round {number + 1} of {_LEAST_ROUNDS} that are made in any case: {least_s:.0f} s")
+        [*pool.map(lambda _: turns.spend(partial(_run, of, program), begin + of.budget_s), range(max(1, of.jobs)))]
     if all(record.useless for record in records):
         raise _unusable(of, next(iter(records[0].smallest.values())).detail)
     silent = not any(record.reported for record in records)
     remarks = [_SILENT] if silent and any(BlasFault.SILENT in record.failing for record in records) else []
-    if whole < _PLANNED_ROUNDS and batches:
+    if not turns.planned:
         remarks.append(_SHORT.format(budget=of.budget_s, least=least_s))
     functions = tuple(judged(of.library, record, silent, of.variables) for record in records)
     return BlasJudgement(of.library, functions, of.seed, time.monotonic() - begin, tuple(remarks))
@@ -141,37 +136,78 @@ def _guest(of: Judging, vlen: int, threads: int) -> Guest:
     return Guest(vlen or None, (TargetLibrary(path, session.JUDGED, ""),), made, threads=threads)
 
 
-def _rounds(of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Guest]) -> Iterator[list[_Batch]]:
-    """The batches of each round: the first ones in all set-ups, further ones in one set-up after the other."""
-    for number in itertools.count():
-        chosen = guests if number < _LEAST_ROUNDS else guests[(number - _LEAST_ROUNDS) % len(guests) :][:1]
+class _Turns:
+    """Which function's calls come next: first the planned rounds of all, and each time the one with the least time."""
+
+    def __init__(self, of: Judging, records: Sequence[FunctionRecord], guests: Sequence[Guest]) -> None:
+        self._of, self._records, self._guests = of, records, guests
+        self._lock = Lock()
+        self._left: dict[str, deque[_Batch]] = {record.function: deque() for record in records}
+        self._rounds = dict.fromkeys(self._left, _LEAST_ROUNDS)  # begun, of each function
+        self._spent_s = dict.fromkeys(self._left, 0.0)
+        self._longest_s = 0.0  # of a batch
+
+    @property
+    def planned(self) -> bool:
+        """Whether all planned calls were made."""
+        return not any(map(self._unplanned, self._living()))
+
+    def _unplanned(self, record: FunctionRecord) -> bool:
+        begun, left = self._rounds[record.function], self._left[record.function]
+        return begun < _PLANNED_ROUNDS or (begun == _PLANNED_ROUNDS and bool(left))
+
+    def _living(self) -> list[FunctionRecord]:
+        return [record for record in self._records if not record.hung and record.deaths < _MOST_DEATHS]
+
+    def round(self, record: FunctionRecord, number: int) -> list[_Batch]:
+        """The batches of a round: the first ones in all set-ups, further ones in one set-up after the other."""
+        if record not in self._living():
+            return []
+        first = number < _LEAST_ROUNDS
+        chosen = self._guests if first else self._guests[(number - _LEAST_ROUNDS) % len(self._guests) :][:1]
         # Elsewhere a child that hangs might outlive its judgement.
-        forks = number == _LEAST_ROUNDS - 1 and of.runner.here
-        batches = []
-        for record in records:
-            if record.hung or record.deaths >= _MOST_DEATHS:
-                continue
-            layouts = of.library.layouts(record.routine, record.dtype)
-            cases = [*grid.cases(record.routine, record.dtype, layouts, of.seed, number)]
-            batches += [
-                _Batch(record, cases[at : at + _BATCH], chosen, records, forks) for at in range(0, len(cases), _BATCH)
-            ]
-            if number == _LEAST_ROUNDS:
-                plain = [
-                    one for one in cases if not one.wrong and 0 not in (*one.sizes.values(), *one.scalars.values())
-                ]
-                batches.append(_Batch(record, plain[:1], chosen, records, times=_MANY))
-        yield batches
+        forks = number == _LEAST_ROUNDS - 1 and self._of.runner.here
+        layouts = self._of.library.layouts(record.routine, record.dtype)
+        cases = [*grid.cases(record.routine, record.dtype, layouts, self._of.seed, number)]
+        batches = [
+            _Batch(record, cases[at : at + _BATCH], chosen, self._records, forks) for at in range(0, len(cases), _BATCH)
+        ]
+        if number == _LEAST_ROUNDS:
+            plain = [one for one in cases if not one.wrong and 0 not in (*one.sizes.values(), *one.scalars.values())]
+            batches.append(_Batch(record, plain[:1], chosen, self._records, times=_MANY))
+        return batches
+
+    def spend(self, run: Callable[[_Batch], float], end: float) -> None:
+        """Runs batches until the end (time.monotonic). Several threads may."""
+        # Batches that begin before the end should not take much longer than the budget.
+        while time.monotonic() < end - min(self._longest_s, _MOST_SPARE * self._of.budget_s):
+            with self._lock:
+                batch = self._next()
+            if batch is None:
+                return
+            taken_s = run(batch)
+            with self._lock:
+                self._longest_s = max(self._longest_s, taken_s)
+                self._spent_s[batch.record.function] += taken_s
+
+    def _next(self) -> _Batch | None:
+        living = self._living()
+        if not living:
+            return None
+        record = min(living, key=lambda one: (not self._unplanned(one), self._spent_s[one.function]))
+        left = self._left[record.function]
+        while not left:
+            left.extend(self.round(record, self._rounds[record.function]))
+            self._rounds[record.function] += 1
+        return left.popleft()
 
 
-def _run(of: Judging, program: Path, end: float, batch: _Batch) -> float:
+def _run(of: Judging, program: Path, batch: _Batch) -> float:
     """Makes the calls of a batch in each of its set-ups: in one process, and a new one after each that dies.
 
-    Returns how long it took (s); 0 if the end came before.
+    Returns how long it took (s).
     """
     begin = time.monotonic()
-    if begin > end:
-        return 0.0
     record, known = batch.record, [*map(replace, batch.cases)]  # copies, whose memory goes with this batch
     wanted: dict[int, Mapping[str, oracle.Expected]] = {
         id(case): {} if case.wrong else oracle.expected(case) for case in known
@@ -189,6 +225,7 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> float:
         made.append(((several[-1],), 0))
     requests = [Check(call(cases, number == fork_at)) for number, (cases, _) in enumerate(made)]
     parts = list(itertools.accumulate(not again for _, again in made))
+    clean: dict[int, Mapping[str, Array]] = {}  # by call: what it left without a fault
     for at, guest in enumerate(batch.guests):
         if record.hung or (at and record.deaths >= _MOST_DEATHS):
             break
@@ -198,7 +235,9 @@ def _run(of: Judging, program: Path, end: float, batch: _Batch) -> float:
         first: BlasFault | None = None
         for place, ((cases, again), reply) in enumerate(zip(made, replies, strict=True)):
             for number, case in enumerate(cases if reply.made else ()):
-                one = ruling.ruled(case, number, reply, wanted[id(case)], again)
+                one = ruling.ruled(case, number, reply, wanted[id(case)], again, clean.get(id(case)))
+                if one.fault is None:
+                    clean.setdefault(id(case), ruling.left(case, number, reply))
                 first = one.fault if not again else first
                 if place == fork_at:
                     fault = BlasFault.FORK if one.fault is BlasFault.HANG else one.fault

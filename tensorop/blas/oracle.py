@@ -1,6 +1,8 @@
 """What a call of a BLAS routine must leave, and how far from it a right library may be.
 
-The oracle evaluates the routine's meaning in a wider type. The bound of each element is
+The oracle evaluates the routine's meaning in a wider type: that of level 3 for s and c in double precision, all others
+in the processor's extended one. No product is left to a BLAS library, which may be the judged one. The bound of each
+element is
 
     (terms + 4) * eps * magnitude        for c and z 3 times as much
 
@@ -26,8 +28,9 @@ import numpy as np
 from tensorop.blas.call import ELEMENT, Array, BlasCase
 from tensorop.blas.routines import COMPLEX, Structure
 
-# For s and c too: NumPy multiplies matrices of this type itself, those of others by a BLAS, maybe the judged one.
-WIDE: Mapping[str, type[Any]] = {"s": np.longdouble, "d": np.longdouble, "c": np.clongdouble, "z": np.clongdouble}
+_EXTENDED: Mapping[str, type[Any]] = {"s": np.longdouble, "d": np.longdouble, "c": np.clongdouble, "z": np.clongdouble}
+_DOUBLE: Mapping[str, type[Any]] = {"s": np.float64, "c": np.complex128}
+_BLOCK = 32  # unknowns of a system that are solved one by one
 SLACK, _OF_COMPLEX = 4, 3
 _TINIEST = 64  # smallest normal numbers of the type that a sum may lose by underflow
 
@@ -41,18 +44,40 @@ class Expected:
     open: Array  # whether each element may also be NaN or infinite
 
 
+class _Matrix(np.ndarray[Any, Any]):
+    """A matrix or vector whose products are sums that NumPy makes itself."""
+
+    def __matmul__(self, other: Any) -> Any:
+        if self.dtype.kind == other.dtype.kind == "c" and self.dtype.itemsize == 16:
+            real = self.real @ other.real - self.imag @ other.imag
+            return real + 1j * (self.real @ other.imag + self.imag @ other.real)
+        if self.dtype == other.dtype == np.float64:
+            return np.einsum("ij,jk->ik" if other.ndim == 2 else "ij,j->i", self, other)
+        return np.inner(np.ascontiguousarray(self), np.ascontiguousarray(other.T))
+
+
+def wide(case: BlasCase) -> type[Any]:
+    """The type that a call's oracle computes in."""
+    return (_DOUBLE if case.routine.level == 3 and case.dtype in _DOUBLE else _EXTENDED)[case.dtype]
+
+
 def _op(a: Array, flag: str) -> Array:
     return a if flag == "N" else a.T if flag == "T" else a.conj().T
 
 
 def _solve(a: Array, b: Array) -> Array:
     """The solution of a triangular system, by substitution."""
-    if np.any(a[np.tril_indices(len(a), -1)]):
+    if np.any(np.tril(a, -1)):
         x = b.copy()
-        for i in range(len(a)):
-            x[i] = (x[i] - a[i : i + 1, :i] @ x[:i])[0] / a[i, i] if i else x[i] / a[i, i]
+        for at in range(0, len(a), _BLOCK):
+            end = min(at + _BLOCK, len(a))
+            if at:
+                x[at:end] -= a[at:end, :at] @ x[:at]
+            for i in range(at, end):
+                x[i] /= a[i, i]
+                x[i + 1 : end] -= np.multiply.outer(a[i + 1 : end, i], x[i])
         return x
-    return _solve(a[::-1, ::-1], b[::-1])[::-1] if np.any(a[np.triu_indices(len(a), 1)]) else (b.T / np.diagonal(a)).T
+    return _solve(a[::-1, ::-1], b[::-1])[::-1] if np.any(np.triu(a, 1)) else (b.T / np.diagonal(a)).T
 
 
 def _solve_magnitude(a: Array, b: Array) -> Array:
@@ -140,8 +165,8 @@ MAGNITUDES = {
 def whole(case: BlasCase, name: str, memory: Array) -> Array:
     """An operand as a whole matrix or a vector, in the wider type."""
     where, one = case.places[name], case.routine.operands[name]
-    kind = np.longdouble if case.real(name) else WIDE[case.dtype]
-    out: Array = np.zeros(where.mask.shape, kind)
+    kind = wide(case)(0).real.dtype if case.real(name) else wide(case)
+    out: Array = np.zeros(where.mask.shape, kind).view(_Matrix)
     out[where.mask] = memory[where.place[where.mask]]
     if one.kind != "matrix":
         return out[:, 0]
@@ -157,11 +182,12 @@ def whole(case: BlasCase, name: str, memory: Array) -> Array:
 
 def expected(case: BlasCase) -> Mapping[str, Expected]:
     """The results of a call by the name of the output, or `result`."""
-    found = _evaluated(case, case.memory, case.routine.meaning)
     if not case.special_is_lost:
-        return found
-    one, other = (_evaluated(case, _with(case, number), case.routine.meaning) for number in (1.0, 2.0))
-    return {name: _merged(case, found[name].value, one[name], other[name].value) for name in found}
+        return _evaluated(case, case.memory, case.routine.meaning)
+    full = _values(case, case.memory, case.routine.meaning)
+    one = _evaluated(case, _with(case, 1.0), case.routine.meaning)
+    other = _values(case, _with(case, 2.0), case.routine.meaning)
+    return {name: _merged(case, full[name], one[name], other[name]) for name in full}
 
 
 def _with(case: BlasCase, number: float) -> Mapping[str, Array]:
@@ -197,36 +223,47 @@ def _before(case: BlasCase, name: str, memory: Array) -> Array:
         return found
     # Not read. With ones on the diagonal, a triangular matrix can be solved with.
     triangular = case.routine.operands[name].structure is Structure.TRIANGULAR
-    return np.eye(len(found), dtype=found.dtype) if triangular else np.zeros_like(found)
+    return np.eye(len(found), dtype=found.dtype).view(_Matrix) if triangular else np.zeros_like(found)
+
+
+def _operands(
+    case: BlasCase, memory: Mapping[str, Array], more: Mapping[str, Array] | None = None
+) -> Mapping[str, Array]:
+    if case.shared:
+        memory = {**memory, case.sharing[1]: memory[case.sharing[0]]}
+    return {**{name: _before(case, name, memory[name]) for name in case.routine.operands}, **(more or {})}
+
+
+def _values(
+    case: BlasCase, memory: Mapping[str, Array], meaning: Mapping[str, str], more: Mapping[str, Array] | None = None
+) -> Mapping[str, Array]:
+    """Formulas over the operands of a call. more: further operands, or others in their place"""
+    scalars = {name: _scalar(case, name) for name in case.scalars}
+    names = {**case.flags, **case.sizes, **scalars, **_operands(case, memory, more)}
+    with np.errstate(all="ignore"):
+        return {name: np.asarray(eval(text, {**VALUES}, names)) for name, text in meaning.items()}
 
 
 def _evaluated(
     case: BlasCase, memory: Mapping[str, Array], meaning: Mapping[str, str], more: Mapping[str, Array] | None = None
 ) -> Mapping[str, Expected]:
-    """Formulas over the operands of a call. more: further operands, or others in their place"""
+    """The same with the bound of each element."""
     routine = case.routine
-    if case.shared:
-        memory = {**memory, case.sharing[1]: memory[case.sharing[0]]}
-    operands = {}
-    for name in routine.operands:
-        operands[name] = _before(case, name, memory[name])
-    operands |= more or {}
-    scalars = {name: _scalar(case, name) for name in case.scalars}
-    plain = {**case.flags, **case.sizes}
-    small = {name: np.abs(a) for name, a in operands.items()}
-    magnitudes = {name: abs(value) for name, value in scalars.items()}
+    # Squares in level 1 may be too large for double precision.
+    coarse = np.longdouble if routine.level == 1 else np.float64
+    sizes = {name: np.abs(a).astype(coarse) for name, a in _operands(case, memory, more).items()}
+    scalars = {name: coarse(abs(_scalar(case, name))) for name in case.scalars}
     eps = np.finfo(np.float64 if routine.result == "double" else ELEMENT[case.dtype]).eps
     tiny = np.finfo(ELEMENT[case.dtype]).tiny
-    terms = eval(routine.terms, {}, plain)
+    terms = eval(routine.terms, {}, {**case.flags, **case.sizes})
     factor = (terms + SLACK) * eps * (_OF_COMPLEX if case.dtype in COMPLEX else 1)
     results: dict[str, Expected] = {}
     with np.errstate(all="ignore"):
-        for name, text in meaning.items():
-            value = eval(text, {**VALUES}, {**plain, **scalars, **operands})
-            size = eval(text, {**MAGNITUDES}, {**plain, **magnitudes, **small})
+        for name, value in _values(case, memory, meaning, more).items():
+            size = eval(meaning[name], {**MAGNITUDES}, {**case.flags, **case.sizes, **scalars, **sizes})
             bound = 0.0 if routine.result == "index" else factor * np.asarray(size, np.float64) + _TINIEST * tiny
-            extreme = "norm" in text and bool(np.any(value > np.sqrt(np.finfo(ELEMENT[case.dtype]).max)))
-            results[name] = Expected(np.asarray(value), np.asarray(bound), np.isinf(bound) | extreme)
+            extreme = "norm" in meaning[name] and bool(np.any(value > np.sqrt(np.finfo(ELEMENT[case.dtype]).max)))
+            results[name] = Expected(value, np.asarray(bound), np.isinf(bound) | extreme)
     return results
 
 
@@ -234,5 +271,5 @@ def _scalar(case: BlasCase, name: str) -> Any:
     """A scalar as the library gets it, in the wider type."""
     value = case.scalars[name]
     if case.real(name):
-        return WIDE[case.dtype](ELEMENT[case.dtype](complex(value).real)).real
-    return WIDE[case.dtype](ELEMENT[case.dtype](value))
+        return wide(case)(ELEMENT[case.dtype](complex(value).real)).real
+    return wide(case)(ELEMENT[case.dtype](value))

@@ -69,23 +69,38 @@ class Ruled:
     differs: str = ""  # a behaviour in which right libraries differ
 
 
-def ruled(case: BlasCase, number: int, reply: Reply, wanted: Mapping[str, Expected], again: int) -> Ruled:
+def ruled(
+    case: BlasCase,
+    number: int,
+    reply: Reply,
+    wanted: Mapping[str, Expected],
+    again: int,
+    before: Mapping[str, Array] | None = None,
+) -> Ruled:
     """The verdict on one call.
 
-    number: of the call among those at once; wanted: of `oracle.expected`; empty for a wrong argument
+    number: of the call among those at once; wanted: of `oracle.expected`; empty for a wrong argument; before: what the
+    call left when it was made before, without a fault, so that equal bytes need no second verdict
     """
     if not reply.outcome.ok:
         fault = _KINDS.get(reply.outcome.kind, BlasFault.CRASH)
         printed = reply.outcome.log.strip().splitlines()[-1:]  # of the library, on stderr
         message = re.sub(r"(\w)@\d+", r"\1", reply.outcome.message)  # of a buffer's name the operand's part
         return Ruled(case, 0.0, fault, ": ".join([message, *printed]), again=again)
-    own = {name: reply.outputs.get(f"{name}@{number}") for name in (*case.routine.operands, "result", "report")}
-    found = {name: array for name, array in own.items() if array is not None}
-    one = _left(case, found, wanted, again)
+    found = left(case, number, reply)
+    if before is not None and all(np.array_equal(_bits(array), _bits(before[name])) for name, array in found.items()):
+        return Ruled(case, again=again)
+    one = _judged(case, found, wanted, again)
     return replace(one, differs=BY_ARGUMENT) if found["report"][0] == binding.BY_ARGUMENT else one
 
 
-def _left(case: BlasCase, found: Mapping[str, Array], wanted: Mapping[str, Expected], again: int) -> Ruled:
+def left(case: BlasCase, number: int, reply: Reply) -> Mapping[str, Array]:
+    """What a call left: its outputs, the result and the number of a wrong argument."""
+    own = {name: reply.outputs.get(f"{name}@{number}") for name in (*case.routine.operands, "result", "report")}
+    return {name: array for name, array in own.items() if array is not None}
+
+
+def _judged(case: BlasCase, found: Mapping[str, Array], wanted: Mapping[str, Expected], again: int) -> Ruled:
     """The verdict on the memory that a call left."""
     outputs = {name: array for name, array in found.items() if name in case.routine.operands}
     for name, after in outputs.items():
@@ -162,7 +177,7 @@ def _compared(
             got = got * sign
             differs = f"signs: {'as' if sign > 0 else 'not as'} the reference's"
         with np.errstate(all="ignore"):
-            error = np.abs(got.astype(oracle.WIDE[case.dtype]) - value).astype(np.float64)
+            error = np.abs(got.astype(oracle.wide(case)) - value).astype(np.float64)
             ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
         shown = ~np.isfinite(got)
         ratio[np.isnan(ratio)] = np.inf
