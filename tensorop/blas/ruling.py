@@ -112,7 +112,8 @@ def _judged(case: BlasCase, found: Mapping[str, Array], wanted: Mapping[str, Exp
         if len(changed):
             fault = BlasFault.UNREFUSED if case.wrong else BlasFault.WRITES
             at = int(changed[0])
-            text = f"{name}[{at}] changed from {_number(before[at])} to {_number(after[at])}; {len(changed)} changed"
+            old, new = _number(before[at]), _number(after[at])
+            text = f"{name}[{at}] changed from {old} to {'another ' * (old == new)}{new}; {len(changed)} changed"
             place = WorstElement(name, at, complex(after[at]), complex(before[at]), 0.0)
             return Ruled(case, 0.0, fault, text, place, again)
     if case.wrong:
