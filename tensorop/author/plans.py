@@ -60,7 +60,8 @@ class Counted:
     """One configuration. A step is one turn of the innermost product's loop.
 
     registers: for vectors, on devices sums of a thread; copied: bytes into shared memory in a step; cycles: the fewest
-    of a step on the core, None without a board model; wrong: the number that refutes the plan
+    of a step on the core, None without a board model; alone: those of its multiply-adds; wrong: the number that refutes
+    the plan
     """
 
     registers: int
@@ -70,6 +71,7 @@ class Counted:
     shared: int  # bytes
     copied: int
     cycles: float | None
+    alone: float | None = None
     wrong: str = ""
 
 
@@ -197,7 +199,8 @@ def counted(plan: Sequence[PlanStatement], values: Mapping[str, Value], core: Mo
     adds = sums * number(product.steps)
     copied = element * sum(size(one) for one in step if one.levels[1] == "shared")
     cycles = None if threads else _cycles(loads, adds, wide, core)
-    found = Counted(registers, sums, adds, loads, bytes_, copied, cycles)
+    alone = None if threads else _cycles({}, adds, wide, core)
+    found = Counted(registers, sums, adds, loads, bytes_, copied, cycles, alone)
     return replace(found, wrong=_wrong(plan, found, values, core, product.name in held, number))
 
 
@@ -244,7 +247,7 @@ def _wrong(
         return f"registers: {found.registers} for vectors, of {values['registers']}"
     if core is not None and carried and found.sums * int(values.get("lmul", 1)) < core.chains:
         return f"chains: {found.sums} sums in flight; {core.chains} hide the latency of a multiply-add"
-    alone = _cycles({}, found.multiply_adds, int(values.get("lmul", 1)), core)
+    alone = found.alone
     if alone and found.cycles and found.cycles > MOST_OVER * alone:
         loads = sum(found.loads.values())
         return (

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tensorop.author import regions
+from tensorop.author.plans import Counted
 from tensorop.model.hot_loop import HotLoop
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Value
@@ -18,12 +19,13 @@ _OF_CORE = ("in_order", "issue_width", "l1_prefetch", "fma_lane", "broadcast", "
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one kernel. counters, loop: as in Standing"""
+    """What was measured of one kernel. counters, loop, planned: as in Standing"""
 
     cost: float
     bound: float | None
     counters: Mapping[str, float]
     loop: HotLoop | None = None
+    planned: Counted | None = None
 
     def shared(self, group: str) -> dict[str, float]:
         return {name.partition(".")[2]: n for name, n in self.counters.items() if name.startswith(f"{group}.")}
@@ -45,6 +47,9 @@ def features(of: Measured, known: Mapping[str, Value]) -> dict[str, float]:
         found["dependent"] = sum(waits.get(cause, 0.0) for cause in _DEPENDENT) / cycles
         found |= {f"misses.{level}": 1000 * number / sums for level, number in misses.items()}
         found["misses"] = 1000 * sum(misses.values()) / sums
+    if (plan := of.planned) is not None:
+        found |= {"registers": plan.registers / int(known["registers"])} if "registers" in known else {}
+        found |= {"planned": math.log(plan.cycles / plan.alone)} if plan.cycles and plan.alone else {}
     if of.loop:
         found["spills"] = float(of.loop.on_stack)
         if analysis := of.loop.analysis:

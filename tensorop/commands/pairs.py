@@ -25,6 +25,7 @@ from tensorop.model.stage_run import StageRun
 from tensorop.model.steering import cost_reward
 from tensorop.model.trial import Limit, Outcome, Stage, Trial
 from tensorop.model.verdict import Seed
+from tensorop.render import prior
 from tensorop.space import Space
 from tensorop.store import durable
 from tensorop.trial import judging
@@ -79,12 +80,13 @@ def pairs(
         if not template.ideas or isinstance(space, Outcome):
             continue
         measured: dict[Point, tuple[float, Mapping[str, float]]] = {}
-        for point in _walk(template, space, trials):
-            trial = Trial("pairs", 0, Stage.MICRO, Variant(Kernel(template, dtype, point)))
+        for point in _walk(template, space, prior.first(platform, template, dtype, space)[:1], trials):
+            trial = Trial("pairs", 0, Stage.MICRO, Variant(kernel := Kernel(template, dtype, point)))
             ended = carry_out(evaluator, trial, Limit(FIRST_S, "of a pair"))
             if ended.outcome.ok and ended.score.cost is not None:
                 (samples,) = ended.score.per_problem.values()
-                of = Measured(ended.score.cost, bound, samples.counters)
+                planned = judging.planned_at(platform, kernel)
+                of = Measured(ended.score.cost, bound, samples.counters, planned=planned)
                 measured[point] = ended.score.cost, state.features(of, known)
         for before, after, tunable in _neighbours(measured, template):
             (old, features), (new, _) = measured[before], measured[after]
@@ -98,19 +100,37 @@ def _short(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def _walk(template: KernelTemplate, space: Space, count: int) -> Iterator[Point]:
-    """Up to `count` points: some that are spread over the space, each followed by those that differ in one idea."""
+def _walk(template: KernelTemplate, space: Space, first: Sequence[Point], count: int) -> Iterator[Point]:
+    """Up to `count` points: from each origin backwards, one idea after the other at its first value, and around that.
+
+    first: origins before those that are spread over the space; each origin has at most half of the points
+    """
     seen: set[Point] = set()
-    for base in (space.at(number) for number in judging.spread(space, count)):
-        around = (
-            Point.of({**base, tunable: value}) for tunable in template.ideas for value in template.tunables[tunable]
-        )
-        for point in (base, *around):
-            if point in space and point not in seen:
-                if len(seen) == count:
-                    return
+    for origin in (*first, *(space.at(number) for number in reversed(judging.spread(space, count)))):
+        most = min(count, len(seen) + -(-count // 2))
+        for point in _backwards(template, space, origin):
+            if len(seen) == most:
+                break
+            if point not in seen:
                 seen.add(point)
                 yield point
+
+
+def _backwards(template: KernelTemplate, space: Space, origin: Point) -> Iterator[Point]:
+    """The legal points of the way from an origin to the plainest kernel, then those that differ from it in one idea."""
+    way = [origin]
+    for tunable in template.ideas:
+        way.append(Point.of({**way[-1], tunable: template.tunables[tunable][0]}))
+        if way[-1] not in space:
+            way.pop()
+    yield from way
+    longest = max((len(template.tunables[tunable]) for tunable in template.ideas), default=0)
+    for number in range(longest):
+        for tunable in template.ideas:
+            values = template.tunables[tunable]
+            for point in way if number < len(values) else ():
+                if (other := Point.of({**point, tunable: values[number]})) in space:
+                    yield other
 
 
 def _neighbours(measured: Iterable[Point], template: KernelTemplate) -> Iterator[tuple[Point, Point, str]]:

@@ -81,6 +81,7 @@ class Standings:
             counters=samples.counters,
             by=_by(variant.template),
             parts=regions.parts(variant.template),
+            planned=judging.planned_at(self.target.platform, variant.kernel),
         )
 
     @cached_property

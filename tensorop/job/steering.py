@@ -71,7 +71,7 @@ class Steering:
 
     def _parent(self, one: Finished, standing: Standing) -> Parent:
         template = one.trial.variant.template
-        of = Measured(_cost(one), self.bound, standing.counters, standing.loop)
+        of = Measured(_cost(one), self.bound, standing.counters, standing.loop, standing.planned)
         known = features(of, self.brief.known)
         return Parent(template.digest, template.name, _cost(one), known, tuple(legal(template, known)))
 

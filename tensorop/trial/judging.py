@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from tensorop.author import plans
 from tensorop.author.llm import machine
+from tensorop.author.plans import Counted, PlanStatement
 from tensorop.errors import JobError, SpecError, TensoropError
 from tensorop.model.kernel import Kernel, KernelTemplate
 from tensorop.model.operator import Operator
@@ -50,16 +52,27 @@ def planned(platform: Platform, template: KernelTemplate, dtype: str, space: Spa
     """The refusal of a plan that holds at none of the points that are checked; None for one that holds, or for none."""
     if not (plan := plans.parse(template.plan, f"template '{template.name}'")):
         return None
-    core = machine.machine(platform, dtype)
     points = chosen(template, space, PLANNED_POINTS)
     try:
-        found = [plans.counted(plan, {**instantiate.facts(platform, dtype, point), **point}, core) for point in points]
+        found = [_counted(plan, platform, dtype, point) for point in points]
     except SpecError as error:
         return Outcome(Kind.REFUSED, "author", f"plan: {error}")
     if any(not one.wrong for one in found):
         return None
     message = f"plan: at {points[0]}, {found[0].wrong}; no other of {len(points)} configurations holds either"
     return Outcome(Kind.REFUSED, "author", message)
+
+
+def planned_at(platform: Platform, kernel: Kernel) -> Counted | None:
+    """What a template's plan counts at a kernel's configuration; None without a plan."""
+    template = kernel.template
+    plan = plans.parse(template.plan, f"template '{template.name}'")
+    return _counted(plan, platform, kernel.dtype, kernel.configuration) if plan else None
+
+
+def _counted(plan: Sequence[PlanStatement], platform: Platform, dtype: str, point: Point) -> Counted:
+    values = {**instantiate.facts(platform, dtype, point), **point}
+    return plans.counted(plan, values, machine.machine(platform, dtype))
 
 
 def configured(template: KernelTemplate, space: Space) -> Outcome:

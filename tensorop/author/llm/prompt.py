@@ -21,6 +21,7 @@ import jinja2
 from tensorop.author import grammar, rules
 from tensorop.author.llm import machine
 from tensorop.author.llm.messages import Message
+from tensorop.author.plans import Counted
 from tensorop.errors import SpecError, UsageError
 from tensorop.model import expression
 from tensorop.model.hot_loop import HotLoop
@@ -141,6 +142,7 @@ class Standing:
     counters: Mapping[str, float]  # name -> number in one call
     by: str = "you"  # who wrote it, as in MeasuredTemplate
     parts: Sequence[tuple[str, str]] = ()  # name and lines of each of its regions
+    planned: Counted | None = None  # by its plan; None without one
 
     @property
     def shapes(self) -> tuple[str, ...]:
