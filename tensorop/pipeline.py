@@ -118,8 +118,8 @@ def _check_effect(job: Job, target: Target) -> None:
     if job.author not in ("llm", "manual"):
         for name in ("leave_out", "author_configurations"):
             ignored[name] = "without --author llm or manual: nothing is asked"
-    elif not target.measures:
-        ignored["leave_out"] = f"for '{target.platform.name}': questions for a GPU have no parts that can be left out"
+    elif not target.measures and job.leave_out != "plan":
+        ignored["leave_out"] = f"for '{target.platform.name}': of questions for a GPU, the plan alone can be left out"
     if job.author == offline.AUTHOR:
         ignored["unsafe"] = "without --author llm, manual or replay: only shipped kernels run"
     else:

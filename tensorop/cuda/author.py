@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 
 from tensorop.author import grammar, plans, rules
+from tensorop.author.llm import prompt
 from tensorop.author.llm.prompt import DeviceBrief
 from tensorop.cuda import compile as device
 from tensorop.cuda import counted, kernels, standing
@@ -50,8 +51,10 @@ _RESERVED = frozenset(
 _EXAMPLE = "device/prompts/example.cu.j2"
 
 
-def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[str]) -> DeviceBrief:
-    """The facts of a job's prompt. Raises UsageError for a platform or an operator without one."""
+def brief(
+    operator: Operator, platform: Platform, dtypes: Sequence[str], shapes: Sequence[str], left_out: str = ""
+) -> DeviceBrief:
+    """The facts of a job's prompt. Raises UsageError for a platform or operator without one. left_out: as in Brief"""
     if why := counted.missing(platform):  # nothing can execute kernels here
         raise UsageError(
             f"platform '{platform.name}' has no author yet: {why}",
@@ -75,7 +78,8 @@ def brief(operator: Operator, platform: Platform, dtypes: Sequence[str], shapes:
         dtypes=tuple(dtypes),
         shapes=tuple(shapes),
         known={},
-        example=(operator.folder / _EXAMPLE).read_text(encoding="utf-8"),
+        example=prompt.example((operator.folder / _EXAMPLE).read_text(encoding="utf-8"), left_out),
+        left_out=left_out,
         folders=(folder, operator.folder / "prompts"),
         more={
             "given": device_numbers(platform, dtypes[0]),
@@ -105,7 +109,9 @@ class FamilyAuthor(JobAuthor):
     @cached_property
     def brief(self) -> DeviceBrief:
         shapes = map(self.operator.shapes.text, self.job.shapes)
-        return brief(self.operator, self.target.platform, kernels.dtypes(self.job), tuple(shapes))
+        return brief(
+            self.operator, self.target.platform, kernels.dtypes(self.job), tuple(shapes), self.job.leave_out or ""
+        )
 
     @property
     def _given(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tensorop.author.llm.accounting import stage_of
 from tensorop.author.llm.messages import Message, ModelReply, Request, Transport
-from tensorop.author.llm.prompt import AnyBrief, Brief, Standing
+from tensorop.author.llm.prompt import AnyBrief, Standing
 from tensorop.author.policies import Policy
 from tensorop.author.state import Measured, features, legal
 from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, cost_reward, is_closed
@@ -64,7 +64,7 @@ class Steering:
         choice = self.policy.choose(state, history)
         if choice is None:
             return None
-        if isinstance(self.brief, Brief) and self.brief.left_out == "feedback":  # its questions show no template
+        if self.brief.left_out == "feedback":  # its questions show no template
             choice = Choice(reason=choice.reason)
         one, standing = next((pair for pair in measured if _digest(pair[0]) == choice.parent), measured[0])
         return Asking(choice, one, standing)

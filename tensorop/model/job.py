@@ -110,8 +110,9 @@ class Job:
     leave_out: str | None = _option(
         None,
         "Leave this out of the questions to the model, to measure what it is worth (`tensorop author ablate`). facts: "
-        "of the platform. feedback: what was measured. counters: what was measured besides costs.",
-        example="hints", group="Language model", choices=("facts", "hints", "feedback", "counters"),
+        "of the platform. feedback: what was measured. counters: what was measured besides costs. "
+        "plan: of a template.",
+        example="hints", group="Language model", choices=("facts", "hints", "feedback", "counters", "plan"),
     )
     author_timeout_s: float = _option(
         600.0, "Wait at most this long for one answer of the model.", "TIME", example="90s", group="Language model",

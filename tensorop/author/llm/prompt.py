@@ -46,6 +46,7 @@ _PATH = re.compile(r"(?<![\w.)\]])(?:~|\.{1,2})?/[\w.+~-]+(?:/[\w.+~-]+)*/?|\b[A
 _SECTION = re.compile(r"^<!-- priority ([1-9])(?: if (.+?))? -->\n", re.MULTILINE)
 _NAME = re.compile(r"\b(?!(?:and|or|not|in|min|max)\b)[a-z_]\w*")  # in a section's condition
 _PAGES = Path(__file__).parent / "prompts"  # for all operators
+_PLAN = re.compile(r"^plan:.*\n(?:[ \n].*\n|\n)*?(?=\S)", re.MULTILINE)  # of a head
 _SEED = re.compile(r",? ?\bseed -?\d+:[0-9a-f]{32}\b")
 
 
@@ -83,6 +84,7 @@ class Brief:
             "language": grammar.language(),
             "types": {dtype: self.platform.primitives_of(dtype) for dtype in self.dtypes},
             **({"hints": ()} if self.left_out == "hints" else {}),
+            "example": example(self.example, self.left_out),
         }
 
 
@@ -98,6 +100,7 @@ class DeviceBrief:
     example: str  # a whole template that works
     folders: tuple[Path, ...]  # of the prose; a file of the first that has it is used
     more: Mapping[str, object]
+    left_out: str = ""  # as in Brief
 
 
 AnyBrief = Brief | DeviceBrief
@@ -159,19 +162,26 @@ def improvement(
     brief: AnyBrief, standing: Standing, lessons: Lessons, limit: int = MAX_TOKENS, choice: Choice | None = None
 ) -> tuple[Message, ...]:
     """The question for a better template than the one that `standing` shows. limit: tokens, by `tokens`"""
-    match brief.left_out if isinstance(brief, Brief) else "":
+    match brief.left_out:
         case "feedback":
             return opening(brief, lessons, limit)
         case "counters":
             standing = replace(standing, loop=None, counters={})
         case "facts":
-            standing = replace(standing, bound=None)
+            standing = replace(standing, bound=None, planned=None)
+        case "plan":
+            standing = replace(standing, text=example(standing.text, "plan"), planned=None)
     recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
     asked = Message(
         "user",
         _fill(brief, "improve.md.j2", told=recent, standing=standing, choice=choice or Choice(), actions=ACTIONS),
     )
     return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
+
+
+def example(text: str, left_out: str) -> str:
+    """A template's text as a question shows it."""
+    return _PLAN.sub("", text, count=1) if left_out == "plan" else text
 
 
 def opening(brief: AnyBrief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
@@ -187,7 +197,7 @@ def configurations(
     """The question for configurations of the template that `standing` shows. tried: its trials; limit: tokens"""
     costs = sorted((one.score.cost, str(one.trial.point)) for one in tried if one.score.cost is not None)
     failed = [(one.outcome.kind.value, str(one.trial.point)) for one in tried if not one.outcome.ok]
-    if isinstance(brief, Brief) and brief.left_out == "facts":
+    if brief.left_out == "facts":
         standing = replace(standing, bound=None)
     asked = Message(
         "user",
