@@ -11,7 +11,7 @@ from tensorop.author.plans import Counted
 from tensorop.model.hot_loop import HotLoop
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Value
-from tensorop.model.steering import ALL, BODY, HEAD, OF_DEVICES, PLACES
+from tensorop.model.steering import ALL, BODY, HEAD, OF_DEVICES, OF_PROCESSORS, PLACES
 
 _DEPENDENT = ("compute", "load_l1", "write_after_read")  # causes of stalls that another order of instructions avoids
 _OF_CORE = ("in_order", "issue_width", "l1_prefetch", "fma_lane", "broadcast", "streams", "settings")
@@ -58,13 +58,14 @@ def features(of: Measured, known: Mapping[str, Value]) -> dict[str, float]:
     return found
 
 
-def legal(template: KernelTemplate, known: Mapping[str, float]) -> list[tuple[str, str]]:
+def legal(template: KernelTemplate, known: Mapping[str, float], *, device: bool = False) -> list[tuple[str, str]]:
     """Actions with their regions, without those that the measured state excludes; all if it excludes all."""
+    elsewhere = OF_PROCESSORS if device else OF_DEVICES
     named = regions.names(template)
     every = [
         (action, region)
         for action, places in PLACES.items()
-        if action not in OF_DEVICES
+        if action not in elsewhere
         for region in dict.fromkeys(place if template.regions or place in (HEAD, ALL) else BODY for place in places)
         if region in (HEAD, ALL, *named)
     ]
@@ -79,6 +80,8 @@ def excluded(action: str, known: Mapping[str, float]) -> str:
         "tile": (known.get("registers", 0.0) >= 0.95 and known.get("spills", 1.0) == 0, "no register is free"),
         "pipeline": (renamed, "the core renames registers, and nothing waits for an operand"),
         "reorder": (renamed, "the core renames registers, and nothing waits for an operand"),
+        "swizzle": (known.get("conflicts", 1.0) == 0, "no load of shared memory conflicts"),
+        "stage": (known.get("stall.latency", 1.0) < 0.1, "the stages hide the latency of copies"),
         "pair": (known.get("issue_width", 2.0) <= 1, "the core issues one instruction a cycle"),
         "address": (known.get("integer", 1.0) < 0.1, "less than a tenth of the instructions are integer ones"),
     }

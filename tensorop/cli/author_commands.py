@@ -18,7 +18,7 @@ from tensorop.cli import screen, tables
 from tensorop.cli.command import Format, Plugins, Runner, command, examples
 from tensorop.cli.operator_command import STOPPED_EARLY
 from tensorop.cli.progress import follow
-from tensorop.commands import ablation
+from tensorop.commands import ablation, answers
 from tensorop.commands import pairs as measured_pairs
 from tensorop.commands.ablation import AblatedRun
 from tensorop.commands.pairs import PairCount
@@ -173,7 +173,11 @@ def show_arms(found: Sequence[AblatedRun]) -> None:
     tables.line("one run of each arm; costs of micro-kernels alone for 1000 flops, less is better")
 
 
-@command("author pairs gemm --platform rvv --out pairs.jsonl", name="pairs")
+@command(
+    "author pairs gemm --platform rvv --out pairs.jsonl",
+    "author pairs gemm --platform rvv --from build/mine --out answers.jsonl",
+    name="pairs",
+)
 def pairs(
     operator: Annotated[str, Option(metavar="OPERATOR", positional=True)],
     platform: Annotated[str, Job.options()["platform"][1]] = Job.platform,
@@ -181,20 +185,29 @@ def pairs(
     trials: Annotated[
         int, Option("Measure N configurations of each template.", "N", "100", least=2, most=100_000)
     ] = 100,
+    sources: Annotated[
+        tuple[Path, ...],
+        Option("Measure nothing: take the answers of a language model in this run. You may repeat it.", "DIR",
+               "build/mine", multiple=True, name="from", must_be="folder"),
+    ] = (),
     plugins: Plugins = (),
     out: Annotated[Path, Option("Write the rows to this file.", "FILE", "pairs.jsonl")] = Path("pairs.jsonl"),
     format_: Format = "table",
-) -> None:
+) -> None:  # fmt: skip
     """Measure what typed actions gain, without a language model.
 
     A template says which action each of its tunables stands for (`ideas`). Configurations that differ in one of them
     are pairs. Each is a line of JSON: state, action, gain. Under a board model the rows are the same in each run.
 
+    With `--from`, rows are the answers of a language model in runs: what was asked for, and its gain by the run's
+    journal. A dialogue without its run has no costs, so only failed answers count; `--author replay` makes it a run.
+
     Exit status: 0 written, 1 failed, 2 wrong usage or no board model.
     """
     found, target = operators.load(operator, plugins), platforms.load(platform, plugins)
     with scratch.folder("pairs") as work:
-        rows = list(measured_pairs.pairs(found, target, dtype, trials, work, plugins))
+        rows = [row for folder in sources for row in answers.answers(found, target, dtype, folder, plugins)]
+        rows = rows if sources else list(measured_pairs.pairs(found, target, dtype, trials, work, plugins))
     measured_pairs.write(out, rows)
     counts = measured_pairs.summary(rows)
     screen.answer(format_, [asdict(one) for one in counts], lambda: show_pairs(counts, out))

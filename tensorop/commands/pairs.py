@@ -48,7 +48,7 @@ class PairRow:
     action: str
     region: str
     features: Mapping[str, float]
-    gain: float
+    gain: float  # 0 if the answer of a language model failed
     reward: float
 
 
@@ -91,12 +91,13 @@ def pairs(
         for before, after, tunable in _neighbours(measured, template):
             (old, features), (new, _) = measured[before], measured[after]
             action, _, region = template.ideas[tunable].partition(" ")
-            short = {name: float(f"{value:.{_DIGITS}g}") for name, value in sorted(features.items())}
+            rounded = {name: short(value) for name, value in sorted(features.items())}
             where = platform.name, dtype, template.name, str(before), str(after), action, region
-            yield PairRow(*where, short, _short(old / new), _short(cost_reward(old, new, bound)))
+            yield PairRow(*where, rounded, short(old / new), short(cost_reward(old, new, bound)))
 
 
-def _short(value: float) -> float:
+def short(value: float) -> float:
+    """A number as rows have it."""
     return float(f"{value:.{_DIGITS}g}")
 
 

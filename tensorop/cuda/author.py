@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 
 import numpy as np
 
-from tensorop.author import grammar, plans, rules
-from tensorop.author.llm import prompt
+from tensorop.author import grammar, plans, policies, rules
+from tensorop.author.llm import prompt, rounds
 from tensorop.author.llm.prompt import DeviceBrief
+from tensorop.author.llm.rounds import Aimed
 from tensorop.cuda import compile as device
-from tensorop.cuda import counted, kernels, standing
+from tensorop.cuda import counted, kernels, standing, steered
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.cost_file import cost_model
 from tensorop.cuda.counted import CountedFamilies
@@ -28,12 +29,13 @@ from tensorop.cuda.executed import Execution
 from tensorop.cuda.family import Family
 from tensorop.errors import TensoropError, UsageError
 from tensorop.events import Event, Note, Phase
-from tensorop.job import authoring
+from tensorop.job import authoring, steering
 from tensorop.job.authoring import JobAuthor
 from tensorop.model.device import Key
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
+from tensorop.model.steering import Choice, State, is_closed
 from tensorop.model.trial import Kind, Outcome
 from tensorop.process import barrier
 from tensorop.provision import nvcc
@@ -134,10 +136,42 @@ class FamilyAuthor(JobAuthor):
         """Executes configurations of a family; the next question shows what they cost."""
         yield Phase("execution", f"{POINTS} configurations of {template.name} in each layout, on this processor")
         yield from map(Note, self._count(counted.modelled(template, self.operator), journal))
+        self._show(None)
+
+    def _show(self, to_change: KernelTemplate | None) -> None:
+        """The next question shows this family, or the best one."""
         shipped = authoring.own(self.operator, self.job, self.target)
         parts = self.found, shipped, self._given, self.job.shapes, self.registers
-        if (now := standing.standing(self.operator.on_device, *parts)) is not None:
+        if (now := standing.standing(self.operator.on_device, *parts, to_change)) is not None:
             self.model.brief = replace(self.brief, more={**self.brief.more, "standing": now})
+
+    def aim(self, number: int) -> Aimed | None:
+        """What the policy chooses among the executed families; a new family without one, or without a typed action."""
+        recording = self.recording
+        known = steered.families(self.operator.on_device, self.found, self._given, self.job.shapes, self.registers)
+        if recording.replays:
+            of_number = (one.choice for one in recording.requests if one.seed - self.model.seed == number)
+            choice: Choice | None = next(of_number, Choice())
+        elif not known:
+            return Aimed()
+        else:
+            past = steered.history(self.answered, known)
+            policy, job = policies.load(self.job.policy, self.job.plugins), self.job
+            transport = rounds.chooser(job) if job.policy_model else None
+            asks = partial(steering.ask, transport, job.policy_model or "")
+            parents = sorted((one.parent for one in known), key=lambda one: (is_closed(one.digest, past), one.cost))
+            left = self.before - number + 1
+            choice = policy.choose(
+                State(tuple(parents[: policy.parents]), None, left, job.seed + 1000 * number, asks), past
+            )
+        if choice is None:
+            return None
+        current = next((one.template for one in known if one.template.digest == choice.parent), None)
+        if not choice.typed or current is None:
+            return Aimed()
+        current = replace(current, model={})
+        self._show(current)
+        return Aimed(choice, current)
 
     def judge(self, template: KernelTemplate, dtype: str = "") -> Outcome:
         """The outcome of a new family: its head, then one configuration in each layout, of all types in turn."""

@@ -62,9 +62,7 @@ class Backend(DeviceTarget):
     ignores: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("batch", "no_search", "only", "tuner", "warm_start"), _RANKED),
         "budget": f"{_RANKED}; --trials limits the kernels to build",
-        **dict.fromkeys(
-            ("policy", "policy_model", "author_configurations"), "all questions are asked before kernels are chosen"
-        ),
+        "author_configurations": "a cost model ranks all configurations",
         "layout": "a kernel has all layouts, and its model ranks them together",
         "seed": "a cost model ranks all configurations, so nothing is random",
         "threads": "a GPU library is called from one CPU thread",

@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from tensorop.author import regions
+from tensorop.author import parse, regions
 from tensorop.cuda.choose import Layout, Shape
 from tensorop.cuda.counted import CountedFamilies
 from tensorop.cuda.family import Family
@@ -59,6 +59,7 @@ class FamilyStanding:
     text: str
     shape: str  # that waves are for
     configurations: tuple[ExecutedConfiguration, ...]
+    parts: Sequence[tuple[str, str]] = ()  # name and lines of each of its regions
 
 
 def standing(
@@ -68,8 +69,12 @@ def standing(
     given: Mapping[str, int],
     shapes: Sequence[Shape],
     registers: Mapping[str, int],
+    to_change: KernelTemplate | None = None,
 ) -> FamilyStanding | None:
-    """None before a family was executed. registers: of compiled configurations, by template and early point"""
+    """None before a family was executed.
+
+    registers: of compiled configurations, by template and early point; to_change: shown in place of the best
+    """
     shapes = shapes[:_MOST_SHAPES]
     key = call.keys[0]
     theirs = Layout.of(call, shipped, given, key)
@@ -79,6 +84,8 @@ def standing(
     own = [Layout.of(call, (one,), given, key, found.of) for one in executed]
     costs = np.array([[layout.costs(*shape).min() for layout in (theirs, *own)] for shape in shapes])
     at = int(np.argmin(np.log(costs[:, 1:]).sum(axis=0)))
+    if to_change is not None:
+        at = next(number for number, one in enumerate(executed) if one.digest == to_change.digest)
     best, family = executed[at], own[at].parts[0].family
     largest = max(shapes, key=prod)
     places = range(0, family.size, family.late)
@@ -89,9 +96,10 @@ def standing(
             for shape, row in zip(shapes, costs, strict=True)
         ),
         name=best.name,
-        text=whole(best),
+        text=whole(best) if to_change is None else parse.written(to_change),
         shape=_text(largest),
-        configurations=tuple(_configuration(family, place, largest, registers) for place in places),
+        configurations=tuple(configuration(family, place, largest, registers) for place in places),
+        parts=regions.parts(best),
     )
 
 
@@ -102,7 +110,7 @@ def whole(template: KernelTemplate) -> str:
     return f"---\n{head}\n---\n{regions.marked(template)}"
 
 
-def _configuration(family: Family, place: int, shape: Shape, registers: Mapping[str, int]) -> ExecutedConfiguration:
+def configuration(family: Family, place: int, shape: Shape, registers: Mapping[str, int]) -> ExecutedConfiguration:
     numbers = family.numbers(place)
     terms = family.terms(place, family.call.numbers(shape))
     counts = {name: int(numbers[name]) for name in family.counters}

@@ -24,7 +24,7 @@ from tensorop.author import offline, parse, policies
 from tensorop.author.llm import rounds
 from tensorop.author.llm.manual import ManualTransport
 from tensorop.author.llm.prompt import AnyBrief, repeatable
-from tensorop.author.llm.rounds import LlmAuthor, Round
+from tensorop.author.llm.rounds import Aimed, LlmAuthor, Round
 from tensorop.author.llm.transcript import RecordedTransport
 from tensorop.commands import prompt
 from tensorop.device_target import for_device
@@ -65,6 +65,7 @@ class JobAuthor:
     seed: Seed
     work: Path  # the folder of candidates and of a model's recorded calls
     texts: Texts = field(default_factory=Texts)
+    answered: list[Round] = field(default_factory=list)  # before the search
 
     def templates(self, journal: Journal) -> Generator[Event, None, tuple[KernelTemplate, ...]]:
         """The operator's templates, then the author's. A resumed run reads the author's from its journal."""
@@ -99,15 +100,23 @@ class JobAuthor:
             head = replace(head, left_out=job.leave_out or "", configurations=job.author_configurations)
             self.recording.begin(replace(head, verification=str(self.seed)))
         accepted: list[KernelTemplate] = []
-        for answer in self.model.rounds(self.before, self.judge):
+        for answer in self.model.rounds(self.before, self.judge, self.aim):
+            if answer.choice.typed:
+                fields: dict[str, object] = {"number": answer.number, "trials": 0, **asdict(answer.choice)}
+                _note_once(journal, _QUESTION, fields)
             _note(journal, answer)
             yield Note(described(answer))
+            self.answered.append(answer)
             if answer.outcome.ok and answer.template is not None:
                 accepted.append(answer.template)
                 yield from self.accepted(answer.template, journal)
         if self.before and not accepted:
             yield Note(f"no template of --author {job.author} passed; the run uses the shipped templates")
         return (*shipped, *accepted)
+
+    def aim(self, number: int) -> Aimed | None:
+        """What the question for this template asks for before the search; None if no further one is asked."""
+        return Aimed()
 
     def accepted(self, template: KernelTemplate, journal: Journal) -> Iterator[Event]:
         """Does what an accepted template needs before the next question."""

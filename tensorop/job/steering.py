@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tensorop.author.llm.accounting import stage_of
 from tensorop.author.llm.messages import Message, ModelReply, Request, Transport
@@ -60,7 +61,7 @@ class Steering:
         measured = [(one, self.standing(ended, one)) for one in shown[: self.policy.parents]]
         parents = tuple(self._parent(one, standing) for one, standing in measured)
         number = self.seed + 1000 * (len(settled) + 1)
-        state = State(parents, self.bound, left, number, self._ask)
+        state = State(parents, self.bound, left, number, partial(ask, self.transport, self.model))
         choice = self.policy.choose(state, history)
         if choice is None:
             return None
@@ -75,17 +76,19 @@ class Steering:
         known = features(of, self.brief.known)
         return Parent(template.digest, template.name, _cost(one), known, tuple(legal(template, known)))
 
-    def _ask(self, question: str, answers: tuple[str, ...]) -> str:
-        if self.transport is None:
-            raise LookupError("no --policy-model is named")
-        request = Request(self.model, (Message("user", question),), temperature=0.0, max_tokens=512, answers=answers)
-        reply = self.transport.complete(request, ASKED_S)
-        if not isinstance(reply, ModelReply):
-            raise LookupError(reply.outcome.message)
-        try:
-            return str(json.loads(reply.text)["choice"])
-        except (ValueError, TypeError, KeyError):
-            return reply.text.strip()
+
+def ask(transport: Transport | None, model: str, question: str, answers: tuple[str, ...]) -> str:
+    """The answer of the model of --policy-model. Raises LookupError if there is none."""
+    if transport is None:
+        raise LookupError("no --policy-model is named")
+    request = Request(model, (Message("user", question),), temperature=0.0, max_tokens=512, answers=answers)
+    reply = transport.complete(request, ASKED_S)
+    if not isinstance(reply, ModelReply):
+        raise LookupError(reply.outcome.message)
+    try:
+        return str(json.loads(reply.text)["choice"])
+    except (ValueError, TypeError, KeyError):
+        return reply.text.strip()
 
 
 def _step(one: Settled, ended: Sequence[Finished], bound: float | None) -> PastQuestion:

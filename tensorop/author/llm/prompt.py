@@ -184,10 +184,12 @@ def example(text: str, left_out: str) -> str:
     return _PLAN.sub("", text, count=1) if left_out == "plan" else text
 
 
-def opening(brief: AnyBrief, lessons: Lessons, limit: int = MAX_TOKENS) -> tuple[Message, ...]:
-    """The question for a new template. limit: tokens, by `tokens`"""
+def opening(
+    brief: AnyBrief, lessons: Lessons, limit: int = MAX_TOKENS, choice: Choice | None = None
+) -> tuple[Message, ...]:
+    """The question for a new template, or on a device for a change of the best. limit: tokens, by `tokens`"""
     recent = Lessons(lessons.strategies, lessons.failures[-MAX_FAILURES:])
-    asked = Message("user", _fill(brief, "template.md.j2", told=recent))
+    asked = Message("user", _fill(brief, "template.md.j2", told=recent, choice=choice or Choice(), actions=ACTIONS))
     return Message("system", _fitted(_fill(brief, "system.md.j2"), limit - tokens(asked))), asked
 
 

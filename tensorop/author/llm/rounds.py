@@ -40,6 +40,17 @@ Judge = Callable[[KernelTemplate], Outcome]  # gate, render, build, verify at a 
 
 
 @dataclass(frozen=True)
+class Aimed:
+    """What a question asks for."""
+
+    choice: Choice = field(default_factory=Choice)
+    current: KernelTemplate | None = None  # the template to change; None: a new one
+
+
+Aim = Callable[[int], Aimed | None]  # number of a template -> what its question asks for; None: no question
+
+
+@dataclass(frozen=True)
 class Round:
     """One answer and its outcome."""
 
@@ -47,6 +58,7 @@ class Round:
     repair: int  # 0 for a first answer
     template: KernelTemplate | None  # None if the answer has none
     outcome: Outcome
+    choice: Choice = field(default_factory=Choice)  # what it was asked for
 
 
 @dataclass(frozen=True)
@@ -76,16 +88,23 @@ class LlmAuthor:
     _seen: set[str] = field(default_factory=set, init=False)
     _plans: dict[str, int] = field(default_factory=dict, init=False)  # key of a plan -> number of its first template
 
-    def rounds(self, count: int, judge: Judge) -> Iterator[Round]:
-        """Up to `count` templates, each with its repairs; ends early if further requests are useless."""
+    def rounds(self, count: int, judge: Judge, aim: Aim | None = None) -> Iterator[Round]:
+        """Up to `count` templates, each with its repairs; ends early if further requests are useless.
+
+        aim: by default all ask for new templates
+        """
         for number in range(1, count + 1):
-            question: tuple[Message, ...] | None = self.asking(None)
+            aimed = aim(number) if aim else Aimed()
+            if aimed is None:
+                return
+            choice, current = aimed.choice, aimed.current
+            question: tuple[Message, ...] | None = self.asking(None, choice)
             for repair in itertools.count():
                 if question is None:
                     break
-                answer = self.ask(self.request(question, number))
+                answer = self.ask(self.request(question, number, choice=choice), current)
                 outcome = self.judged(answer, judge)
-                yield Round(number, repair, answer.template, outcome)
+                yield Round(number, repair, answer.template, outcome, choice)
                 if answer.final:
                     return
                 question = self.repairing(answer, outcome)
@@ -93,7 +112,7 @@ class LlmAuthor:
     def asking(self, standing: Standing | None, choice: Choice | None = None) -> tuple[Message, ...]:
         """The question for a better template than the model's best; without one, for a new template."""
         if standing is None:
-            return prompt.opening(self.brief, self._lessons, self.tokens)
+            return prompt.opening(self.brief, self._lessons, self.tokens, choice)
         return prompt.improvement(self.brief, standing, self._lessons, self.tokens, choice)
 
     def configuring(self, standing: Standing, tried: Sequence[Finished], most: int) -> tuple[Message, ...]:
