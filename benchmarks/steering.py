@@ -1,6 +1,7 @@
 """Fits the policies `prior` and `learned` to recorded pairs, and compares policies on a deterministic micro-coder.
 
-    tensorop author pairs gemm --platform P --out benchmarks/results/pairs/P.jsonl   # then gzip -9n
+    tensorop author pairs gemm --platform P --dtype D --trials 24 --out P-D.jsonl  # then gzip -9n
+    tensorop author pairs gemm --platform P --from RUN --out answers/RUN.jsonl
     python benchmarks/steering.py fit        # writes tensorop/policies/prior.json and learned.json
     python benchmarks/steering.py compare    # prints the data of the record benchmarks/results/steering.json
 
@@ -26,7 +27,17 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tensorop.author import offline, policies, state  # noqa: E402
-from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, bottleneck, cost_reward, is_closed  # noqa: E402
+from tensorop.model.steering import (  # noqa: E402
+    ACTIONS,
+    LADDER,
+    Choice,
+    Parent,
+    PastQuestion,
+    State,
+    bottleneck,
+    cost_reward,
+    is_closed,
+)
 from tensorop.specs import operators  # noqa: E402
 
 PAIRS = ROOT / "benchmarks/results/pairs"
@@ -34,15 +45,26 @@ POLICIES = ROOT / "tensorop/policies"
 SEEDS, CALLS = 50, 12
 FAILED = 0.2  # of answers: 11 of 53 in tests/data/transcripts on processors
 Row = dict
+Node = tuple[str, str, str]  # template, configuration, dtype
 
 
 def rows() -> dict[str, list[Row]]:
     """The pairs by platform."""
-    found = {}
+    found: dict[str, list[Row]] = defaultdict(list)
     for path in sorted(PAIRS.glob("*.jsonl.gz")):
-        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
-        found[path.name.partition(".")[0]] = [json.loads(line) for line in lines]
+        for row in _read(path):
+            found[row["platform"]].append(row)
     return found
+
+
+def answers() -> list[Row]:
+    """What typed actions gained in answers of language models."""
+    every = [row for path in sorted(PAIRS.glob("answers/*.jsonl.gz")) for row in _read(path)]
+    return [row for row in every if row["action"] in ACTIONS and row["features"]]
+
+
+def _read(path: Path) -> list[Row]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
 
 
 def table(of: list[Row]) -> dict[str, dict[str, list[float]]]:
@@ -90,7 +112,7 @@ def softmax(of: list[Row]) -> dict[str, dict[str, float]]:
 
 
 def fit() -> None:
-    every = [row for of in rows().values() for row in of]
+    every = [*(row for of in rows().values() for row in of), *answers()]
     (POLICIES / "prior.json").write_text(json.dumps({"pairs": len(every), "table": table(every)}, indent=1) + "\n")
     (POLICIES / "learned.json").write_text(json.dumps(softmax(every), indent=1) + "\n")
 
@@ -100,9 +122,9 @@ class Coder:
 
     def __init__(self, of: list[Row], bound: float, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.edges: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        self.edges: dict[Node, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in of:
-            self.edges[row["template"], row["before"]][row["action"]].append(row)
+            self.edges[row["template"], row["before"], row["dtype"]][row["action"]].append(row)
         self.bound, self.seed = bound, seed
         slow = [
             node
@@ -112,10 +134,10 @@ class Coder:
         self.start = self.draw.choice(slow)
         self.over = {n: next(iter(by.values()))[0]["features"].get("over_bound", 1.0) for n, by in self.edges.items()}
 
-    def cost(self, node: tuple[str, str]) -> float:
+    def cost(self, node: Node) -> float:
         return self.bound * math.exp(self.over[node])
 
-    def parent(self, node: tuple[str, str]) -> Parent:
+    def parent(self, node: Node) -> Parent:
         features = next(iter(self.edges[node].values()))[0]["features"]
         name = " ".join(node)
         return Parent(name, name, self.cost(node), features, tuple(state.legal(SHIPPED[node[0]], features)))
@@ -139,7 +161,7 @@ class Coder:
             if self.draw.random() < FAILED or not ways:
                 history.append(PastQuestion(choice, reward=LADDER["gates"] if ways else 0.0))
                 continue
-            child = node[0], self.draw.choice(ways)["after"]
+            child = node[0], self.draw.choice(ways)["after"], node[2]
             known[" ".join(child)] = child
             before, after = self.cost(node), self.cost(child)
             history.append(
@@ -167,6 +189,8 @@ def compare() -> None:
                 module.fitted = lambda weights=weights: weights
             found[platform][name] = [Coder(own, 100.0, seed).closed(policy) for seed in range(SEEDS)]
     record = {"seeds": SEEDS, "calls": CALLS, "failed": FAILED, "platforms": {}}
+    names = list(next(iter(found.values())))
+    found["all"] = {name: [share for by in found.values() for share in by[name]] for name in names}
     for platform, by in found.items():
         base = fmean(by["greedy"])
         record["platforms"][platform] = {

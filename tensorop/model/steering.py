@@ -45,7 +45,7 @@ CONFIGURE = "configure"  # not an action: the question for configurations of a s
 IMPROVE = "improve"  # an action of no type, in any region: the question of the policy `greedy`
 ACTIONS: Mapping[str, str] = {name: what for name, (what, _) in _ACTIONS.items()}
 OF_DEVICES = frozenset({"stage", "swizzle", "split"})
-OF_PROCESSORS = frozenset({"pair", "prefetch"})  # a device has no primitives for them
+OF_PROCESSORS = frozenset({"pair", "prefetch", "vectorise"})  # a device has no primitives for them
 PLACES: Mapping[str, tuple[str, ...]] = {name: places for name, (_, places) in _ACTIONS.items()}
 
 

@@ -92,8 +92,9 @@ def variant(operator: Operator, template: KernelTemplate, dtype: str, point: Map
 
 _OF_PRIMITIVES = (
     "element", "vector", "storage", "storage_vector", "compute", "compute_vector", "predicate", "lanes", "masked",
-    "headers", "support",
+    "support",
 )  # fmt: skip
+_BOOL = re.compile(r"\bbool\b")  # in a text: before C23 it needs a header
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ class TemplateNames:
             tool_version=__version__,
             primitive_sets=", ".join(sorted(set(primitives.sources.values()))),
             **{name: getattr(primitives, name) for name in _OF_PRIMITIVES},
+            headers=(*primitives.headers, *(("stdbool.h",) if _BOOL.search(template.text) else ())),
         )
 
 

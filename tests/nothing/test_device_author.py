@@ -10,18 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tensorop.author import parse, rules
+from tensorop.author import offline, parse, rules
 from tensorop.author.addresses.symbols import MOST_AHEAD
 from tensorop.author.gate import Guard
 from tensorop.author.llm import reading
+from tensorop.author.llm.rounds import Round
 from tensorop.author.rules import Example, Rule
 from tensorop.backends import reach
 from tensorop.cuda import kernels
 from tensorop.cuda.author import FamilyAuthor, _places
 from tensorop.cuda.choose import Candidate
 from tensorop.cuda.family import Family
+from tensorop.cuda.standing import ExecutedConfiguration
+from tensorop.cuda.steered import ExecutedFamily, history
 from tensorop.model.job import Job
 from tensorop.model.kernel import KernelTemplate
+from tensorop.model.steering import Choice
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
@@ -171,3 +175,24 @@ def test_each_layout_is_called_with_more_of_k_than_conditions_can_distinguish() 
         if case.problem.dims["k"] > MOST_AHEAD
     }
     assert len(deep) == 8
+
+
+def test_what_blocks_of_a_family_do_decides_which_actions_are_open() -> None:
+    wmma = next(one for one in offline.templates(GEMM.folder, "gemm", suffix=".cu.j2") if one.name == "wmma")
+    free = ExecutedConfiguration("", 50, 3, 19.0, 1, 384, 512, 0, 2816, 100, (64, 128, 4096, 0, 16))
+    parent = ExecutedFamily(wmma, 100.0, free).parent
+    left = {action for action, _ in parent.legal}
+    assert left >= {"tile", "split", "unroll", "edge", "fresh"}
+    assert not left & {"swizzle", "stage", "pair", "prefetch", "vectorise"}
+    bound = ExecutedFamily(wmma, 100.0, replace(free, conflicts=128, latency=5600)).parent
+    assert {action for action, _ in bound.legal} - left == {"swizzle", "stage"}
+    child = replace(wmma, name="llm-2", text=f"{wmma.text}/* again */\n")
+    known = [ExecutedFamily(child, 50.0, free), ExecutedFamily(wmma, 100.0, free)]
+    asked = Choice(wmma.digest, "tile", "head")
+    refused = Outcome(Kind.REFUSED, "author", "no")
+    ends = [Round(2, 0, None, refused, asked), Round(2, 1, child, Outcome(Kind.OK, "author"), asked)]
+    ends += [Round(3, 0, wmma, refused, asked), Round(4, 0, None, refused, asked)]
+    past = history(ends, known)
+    assert [(one.gain, one.template) for one in past] == [(2.0, child.digest), (None, ""), (None, "")]
+    assert [one.reward > 0 for one in past] == [True, False, False]
+    assert [one.reward for one in past[1:]] == [-0.8, -1.0]

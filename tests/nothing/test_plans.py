@@ -48,7 +48,7 @@ def test_plans_of_shipped_templates_agree_with_counts_of_their_compiled_code(pla
     of = platforms.load(platform)
     core = machine.machine(of, "f32")
     assert core is not None
-    lines = gzip.decompress((PAIRS / f"{platform}.jsonl.gz").read_bytes()).splitlines()
+    lines = gzip.decompress((PAIRS / f"{platform}-f32.jsonl.gz").read_bytes()).splitlines()
     states = {(row["template"], row["before"]): row["features"] for row in map(json.loads, lines)}
     assert {name for name, _ in states} <= SHIPPED.keys()
     for (name, text), features in states.items():
@@ -60,7 +60,8 @@ def test_plans_of_shipped_templates_agree_with_counts_of_their_compiled_code(pla
         assert found.registers <= of.registers, (name, text)
         assert found.cycles is not None
         every = core.instructions[f"fma{at['lmul']}" if at.get("lmul", 1) != 1 else "fma"].every
-        assert math.log(found.cycles / (found.multiply_adds * every)) <= features["over_bound"], (name, text)
+        fewest = max(found.cycles / 2, found.multiply_adds * every)
+        assert math.log(fewest / (found.multiply_adds * every)) <= features["over_bound"], (name, text)
 
 
 @pytest.mark.parametrize("name", SHIPPED)

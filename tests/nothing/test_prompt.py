@@ -15,7 +15,7 @@ import pytest
 from tensorop import settings
 from tensorop.author import offline, parse, rules
 from tensorop.author.llm import machine
-from tensorop.author.llm.prompt import MAX_TOKENS, Brief, Lessons, opening, repair, token_limit, tokens
+from tensorop.author.llm.prompt import MAX_TOKENS, Brief, Lessons, example, opening, repair, token_limit, tokens
 from tensorop.commands import prompt as asking
 from tensorop.errors import UsageError
 from tensorop.model.trial import Kind, Outcome
@@ -157,3 +157,14 @@ def test_the_command_prints_what_would_be_sent(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_refused_in_a_sentence(arguments: tuple[str, ...], sentence: str, tmp_path: Path) -> None:
     assert sentence in commands.refused("prompt", *arguments, cwd=tmp_path)
+
+
+def test_a_question_without_plans_has_none() -> None:
+    left = asking.brief(gemm(), platforms.load("cortex-a53"), ("f32",), gemm().suites["quick"], "plan")
+    with_, without = ("\n".join(one.text for one in opening(of, Lessons())) for of in (brief("cortex-a53"), left))
+    assert "plan: |" in with_
+    assert "plan" not in without
+    for suffix in (".c.j2", ".cu.j2"):
+        for template in offline.templates(gemm().folder, "gemm", suffix=suffix):
+            shown = parse.parse(example(parse.written(template), "plan"), operator="gemm", name="x", author="llm")
+            assert (shown.plan, shown.digest) == ("", template.digest)
