@@ -150,7 +150,8 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
         names["trees"] = [_tree(operator, tree, part.measured) for tree in w.trees]
         for n, tuned in (*((n, False) for n in spec.dtype), *((n, True) for n in spec.tuned)):
-            text = work.product(n, {**names, "tuned": tuned})
+            vectors = instantiate.vectors(platform, w.dtype) if tuned else {}
+            text = work.product(n, {**names, **vectors, "tuned": tuned})
             name = f"{Path(n).stem}_{w.dtype}{'_tuned' if tuned else ''}.c"
             units.append(Unit(name, text, tuned=tuned, needs=_needs(spec, n)))
     libraries: list[ProductLibrary] = []

@@ -53,7 +53,8 @@ class ProductSpec(File):
     kernel: str = "kernel.c"
     tile: str = ""  # the part of a kernel's file name for its tunables; by default all of them
     dtype: tuple[str, ...] = Field(default=("dispatch.c",), strict=False)
-    # those of `dtype` that are compiled again for the platform's ISA: their templates see that `tuned` is true
+    # those of `dtype` that are compiled again for the platform's ISA: their templates see that `tuned` is true, and the
+    # names of `instantiate.vectors`
     tuned: tuple[str, ...] = Field(default=(), strict=False)
     libraries: dict[str, LibrarySpec] = Field(default_factory=dict)  # by default tensorop_OPERATOR
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> variables for the templates
