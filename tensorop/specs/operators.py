@@ -23,7 +23,18 @@ from tensorop.model.device import DeviceInterface
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
-from tensorop.model.operator import DRIVER, NEEDED, STAGES, Costs, Direct, Operator, Routine, Threads, Tunables
+from tensorop.model.operator import (
+    DRIVER,
+    EPILOGUE,
+    NEEDED,
+    STAGES,
+    Costs,
+    Direct,
+    Operator,
+    Routine,
+    Threads,
+    Tunables,
+)
 from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
@@ -113,6 +124,7 @@ class OperatorSpec(File):
     classes: dict[str, str] = Field(default_factory=dict)
     direct: Direct | None = None
     threads: Threads | None = None
+    epilogue: tuple[str, ...] = Field(default=(), strict=False)
     device: DeviceInterface | None = None
 
     @model_validator(mode="after")
@@ -234,6 +246,8 @@ class OperatorSpec(File):
             for dtype in self.dtypes:
                 found = operand.formats.get(dtype, dtype)
                 _expect(found in NUMBERS, key if dtype in operand.formats else "dtypes", f"some of {formats}", found)
+        ordered = self.epilogue == tuple(name for name in EPILOGUE if name in self.epilogue)
+        _expect(ordered, "epilogue", f"some of {', '.join(EPILOGUE)}, in this order", ", ".join(self.epilogue))
         layouts = {f"layouts.{number}": layout for number, layout in enumerate(self.layouts)}
         for key, layout in {**layouts, "micro_layout": self.micro_layout}.items():
             for name, word in layout.items():
