@@ -85,6 +85,11 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
         subpackages.require("cluster", "crew", "--workers").check(job, target)
     _check_c(job, operator, target)
     _check_math(job, operator, target)
+    if job.epilogue and not (operator.epilogue and target.maths(operator, "f32")):
+        raise UsageError(
+            f"--epilogue has no effect for {operator.name} on platform '{target.platform.name}'",
+            hint="remove --epilogue, or use gemm on a GPU platform; processors always have what it adds",
+        )
     strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)
     authoring.own(operator, job, target)
@@ -396,6 +401,7 @@ def _facts(job: Job, operator: Operator, target: Target) -> dict[str, object]:
         "warm start": job.warm_start,  # where the search begins
         **({"type of C": job.c_dtype} if job.c_dtype else {}),  # element type of the result, if it is not the default
         **({"math": job.math} if job.math else {}),  # how products are computed, if it is not the default
+        **({"epilogue": True} if job.epilogue else {}),  # kernels have epilogues
         **({"layout": job.layout} if job.layout else {}),  # number of the layout that is tuned first
         **({"withheld": list(job.withhold)} if job.withhold else {}),  # templates that the run does without
         **({"only": [job.only]} if job.only else {}),  # the one template that is searched

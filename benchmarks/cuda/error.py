@@ -26,6 +26,7 @@ class Problem(ctypes.Structure):
         *((name, ctypes.c_float) for name in ("alpha", "beta")),
         *((name, ctypes.c_int64) for name in ("m", "n", "k", "lda", "ldb", "ldc")),
         *((name, ctypes.c_int64) for name in ("batch", "stride_a", "stride_b", "stride_c")),
+        ("epilogue", ctypes.c_void_p),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from tensorop.model.matrix import Array
 OF_X = 2 * np.sqrt(np.longdouble(2) / np.arctan2(np.longdouble(0), np.longdouble(-1)))
 OF_CUBE = OF_X * np.longdouble("0.044715")
 STEEPEST = 1.13  # the largest slope of GELU (1.129) and SiLU (1.100)
+NEGLIGIBLE = 2.0**-29  # of x: a kernel may give 0 where its GELU or SiLU is below half of it
 _ROUNDINGS = 5  # two products by scales, two sums, and the second scale's product
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 _SIGMOID = 16  # units of an activation by exp and a quotient, and so many more by the exponent's size: 4
@@ -90,7 +91,7 @@ def finished(exact: Array, bound: Array, of: Epilogue, unit: float, tiny: float)
         y = activated(x, of.activation)
         if of.activation in ("gelu", "silu"):
             exponent = np.abs(_exponent(x, of.activation))
-            own = unit * (_SIGMOID + 4 * np.minimum(exponent, 128)) * np.abs(y) + tiny * (1 + np.abs(x))
+            own = unit * (_SIGMOID + 4 * np.minimum(exponent, 128)) * np.abs(y) + tiny + NEGLIGIBLE * np.abs(x)
             bound = STEEPEST * bound + own
         return y, bound.astype(np.float64)
 

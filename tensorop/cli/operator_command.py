@@ -52,7 +52,10 @@ def operator_command(name: str, plugins: tuple[Path, ...] = ()) -> GroupedComman
         "tuner": f" Tuners: {', '.join(catalog.names('tuners', plugins))}.",
     }
     names = {option.name or of: of for of, (_, option) in Job.options().items()}  # click's name -> the job's name
-    types, hidden = get_type_hints(Job), {"c_dtype", "math"} if not operators.serves_devices(operator) else ()
+    types, hidden = (
+        get_type_hints(Job),
+        {"c_dtype", "math", "epilogue"} if not operators.serves_devices(operator) else (),
+    )
     parameters = [
         parameter(option.name or of, types[field.name], option.default, option, more.get(of, ""), of in hidden)
         for of, (field, option) in Job.options().items()

@@ -117,7 +117,7 @@ class FamilyAuthor(JobAuthor):
 
     @property
     def _given(self) -> dict[str, int]:
-        return device_numbers(self.target.platform, self.brief.dtypes[0])
+        return device_numbers(self.target.platform, self.brief.dtypes[0], self.job.epilogue)
 
     @cached_property
     def _compiler(self) -> Nvcc:

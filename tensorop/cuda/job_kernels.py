@@ -61,7 +61,8 @@ class JobKernels:
         job, operator, self.platform = whole.job, whole.operator, whole.target.platform
         self.whole, self.job, self.operator, self.compiler = whole, job, operator, compiler
         self.dtypes = kernels.dtypes(job)
-        given, call = device_numbers(self.platform, self.dtypes[0]), operator.on_device
+        given = device_numbers(self.platform, self.dtypes[0], job.epilogue)
+        call = operator.on_device
         self.families = counted.of_journal(whole.journal, whole.templates, operator)
         shipped = [
             one
@@ -214,6 +215,7 @@ class JobKernels:
             "said": NOT_MEASURED,
             "nvcc": self.compiler.version,
             "ptxas": self.compiler.ptxas,
+            **({"epilogue": True} if self.job.epilogue else {}),
             **self._author(),
         }
         return Content(self.operator, self.platform, variants, records, images, sources, facts)

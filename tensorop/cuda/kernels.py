@@ -50,6 +50,33 @@ OWN = {
 # - A ring of one stage hangs if stages are released one step late.
 # - Clusters of 2 x 2, which share loads of both operands, are slower.
 
+# Functions of device/finish.cuh.j2 that kernels with the fact `finishes` may also call.
+_PLACE = "reads(epilogue, 1, 1); holds(0 <= row); holds(0 <= col); "
+OF_EPILOGUE = {
+    one.name: one
+    for one in (
+        Collective(
+            "finish",
+            "thread",
+            "applies a call's epilogue to sums of a part of C",
+            "",
+            args=("const Epilogue *epilogue", "float *sums", "int count", "int batch", "int row", "int col", "int rows",
+                  "int cols", "int down"),
+            parameters=("finishes",),
+            accesses=_PLACE + "writes(sums, count, 1)",
+        ),
+        Collective(
+            "finish_ahead",
+            "thread",
+            "brings what the epilogue reads of a part of C nearer",
+            "",
+            args=("const Epilogue *epilogue", "int batch", "int row", "int col", "int high", "int wide", "int rows",
+                  "int cols", "int thread", "int threads"),
+            parameters=("finishes",),
+            accesses=_PLACE.rstrip("; "),
+        ),
+    )
+}  # fmt: skip
 # Functions of device/tiles.cu.j2 that kernels with tensor maps may also call.
 _OF_TILE = "reads(launch, 1, 1); holds(0 <= tile); holds(tile < clusters); "
 _RANK = "holds(0 <= rank); holds(rank < {{ cluster_%s }}); gives(0, %s + {{ tile_%s * (cluster_%s - 1) }})"
@@ -217,7 +244,7 @@ def block(
         return refused
     primitives = chosen.primitives_of(str(context["dtype"]), {}, None)
     around, _ = AROUND[context["operands"]]
-    known = dict(chosen.collectives) | (OF_MAPS if context["operands"] == "maps" else {})
+    known = dict(chosen.collectives) | OF_EPILOGUE | (OF_MAPS if context["operands"] == "maps" else {})
     callables = OWN | {
         name: replace(one, accesses=_rendered(operator, one.accesses, context) if one.parameters else one.accesses)
         for name, one in known.items()

@@ -125,6 +125,7 @@ def terms(operator: Operator) -> dict[str, Any]:
         "call": list(call.call),
         "layouts": list(call.layouts),
         "plans": list(call.plans),
+        "epilogue": list(operator.epilogue),
         "types": list(call.types),
         "arguments": [name.lower() for name in call.operands],
         "computed": computed,

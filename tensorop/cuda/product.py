@@ -106,7 +106,7 @@ def content(
                     hint=_AGAIN,
                 )
             if key not in families:
-                given = {**device_numbers(platform, dtype), **call.named(key[1])}
+                given = device_numbers(platform, dtype, part["facts"].get("epilogue", False)) | call.named(key[1])
                 families[key] = Family(call, by_digest[key[0]], given)
                 if key in counts:
                     early = {families[key].early(point): found for point, found in counts[key].items()}

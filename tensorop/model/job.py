@@ -71,6 +71,10 @@ class Job:
         "Compute products of f32 in another way, on GPUs: tf32 rounds factors to 10 bits behind the point, 3xtf32 adds "
         "three such products.", "NAME", example="3xtf32", group="Target",
     )
+    epilogue: bool = _option(
+        False, "Build kernels for GPUs that can also scale rows and columns, add a bias and a residual, and apply "
+        "ReLU, GELU or SiLU. They take three times as long to build.", group="Target",
+    )
     budget_s: float | None = _option(
         120.0,
         "Limit the search to this time, which all dtypes share. Set-up, verification and the comparison with the "

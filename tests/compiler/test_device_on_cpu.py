@@ -22,7 +22,7 @@ from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.provision.zig import zig, zig_environment
 from tensorop.specs import operators, platforms
-from tests.support.classes import each_once, some
+from tests.support.classes import each_once, extended, some
 from tests.support.commands import ROOT
 
 GEMM = operators.load("gemm")
@@ -55,6 +55,8 @@ class Args(ctypes.Structure):
         *((name, ctypes.c_float) for name in ("alpha", "beta")),
         *((name, ctypes.c_void_p) for name in "abc"),
         *((name, ctypes.c_int64) for name in ["lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c"]),
+        ("general", ctypes.c_int),
+        ("epilogue", ctypes.c_int64 * 8),
     )
 
 
@@ -131,12 +133,14 @@ def wrong(
     return "" if np.isnan(got[:, :, n:].astype(np.float32)).all() else "what follows C's rows"
 
 
-def verdict(point: dict[str, int | str], a: int, b: int, dtype: str = "f16", spoil: str = "") -> Outcome:
+def verdict(
+    point: dict[str, int | str], a: int, b: int, dtype: str = "f16", spoil: str = "", epilogue: bool = False
+) -> Outcome:
     """The verdict on a configuration of `wmma`, of floats `fma` or `tf32`. spoil: a text of it that is left out"""
     name = {"f32": "fma", "f32_3xtf32": "tf32"}.get(dtype, "wmma")
     template, platform = TEMPLATES[name], WMMA if name == "wmma" else SM90
     assert spoil in template.text
-    given = {**device_numbers(platform, dtype), "a_along_m": a, "b_along_k": b}
+    given = {**device_numbers(platform, dtype, epilogue), "a_along_m": a, "b_along_k": b}
     family = Family(GEMM.on_device, dataclasses.replace(template, text=template.text.replace(spoil, "")), given)
     same = np.logical_and.reduce([family.grid[name] == value for name, value in point.items()])
     one = Candidate(family, int(np.flatnonzero(same)[0]))
@@ -168,6 +172,21 @@ def test_a_kernel_with_a_float_c_is_right() -> None:
 )
 def test_a_kernel_of_floats_is_right(point: int, a: int, b: int) -> None:
     found = verdict(OF_FLOATS[point], a, b, "f32")
+    assert found.ok, found
+
+
+@pytest.mark.parametrize("b", some([0, 1], lambda b: b == 0))
+def test_a_kernel_applies_an_epilogue(b: int) -> None:
+    found = verdict(FLOATS, 0, b, "f32", epilogue=True)
+    assert found.ok, found
+    without = "finish(epilogue, x, 1," if b else "finish(epilogue, s, 4,"
+    found = verdict(FLOATS, 0, b, "f32", without + " matrix, row, col, m, n, 0);", True)
+    assert not found.ok
+
+
+@pytest.mark.parametrize(("point", "dtype"), [extended(POINTS[1], "f16"), extended(OF_TF32[0], "f32_3xtf32")])
+def test_a_kernel_of_tensor_cores_applies_an_epilogue(point: dict[str, int | str], dtype: str) -> None:
+    found = verdict(point, 0, 0, dtype, epilogue=True)
     assert found.ok, found
 
 

@@ -17,6 +17,7 @@ class Problem(ctypes.Structure):
             (n, ctypes.c_int64)
             for n in ("m", "n", "k", "lda", "ldb", "ldc", "batch", "stride_a", "stride_b", "stride_c")
         ),
+        ("epilogue", ctypes.c_void_p),
     )
 
 

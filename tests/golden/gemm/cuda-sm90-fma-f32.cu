@@ -4,6 +4,19 @@
 #include <stdint.h>
 #include <cuda_pipeline.h>
 
+#ifndef TENSOROP_EPILOGUE
+#define TENSOROP_EPILOGUE
+/* What follows the sums of a row-major C, in this order: scales, bias, residual, activation. NULL: not asked for. */
+struct Epilogue {
+    const void *bias, *residual; /* of C's type */
+    const float *by_row, *by_col; /* scales */
+    int64_t ld, stride; /* of the residual's rows and matrices */
+    int bias_by_row; /* the bias has an element for each row, else for each column */
+    int pairs; /* two adjacent elements of bias and residual are a word */
+    int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
+    int present; /* 0: there is nothing to do */
+};
+#endif
 /* Arguments of a launch with pointers. */
 struct Args {
     int m, n, k, batch;
@@ -14,6 +27,8 @@ struct Args {
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
     int parts; /* of k, whose sums another kernel adds up (combine.h.j2); 1: C is written here */
     float *sums;
+    int general; /* beta is not 0, or there is an epilogue */
+    struct Epilogue epilogue;
 };
 
 namespace {
@@ -61,7 +76,7 @@ __device__ __forceinline__ void floats_put(float *at, float x, float y, float z,
 
 __device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const float *a, size_t lda, const float *b,
            size_t ldb, float *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
-           float *tiles, float *sums) {
+           float *tiles, float *sums, bool general, const Epilogue *epilogue, int matrix) {
     const int warp = thread / 32, ty = row_in_warp(thread, 4);
     const int tx = column_in_warp(thread, 4);
     const int wm = warp / 2 * 32, wn = warp % 2 * 64;
@@ -377,6 +392,7 @@ copies_commit();
                             if (beta != 0 && e < there)
                                 s[e] += beta * at[e];
                         }
+                        
                         floats_put(at, s[0], s[1], s[2], s[3], there, words);
                     }
                 }
@@ -406,6 +422,6 @@ extern "C" __global__ __launch_bounds__(256, 2) void tensorop_kernel(
           static_cast<const float *>(p.a) + matrix * p.stride_a + k0, p.lda,
           static_cast<const float *>(p.b) + matrix * p.stride_b + k0, p.ldb, c, ldc, row0,
           col0, thread, ldc % 2 == 0 && at % 8 == 0, ldc % 4 == 0 && at % 16 == 0, reinterpret_cast<float *>(raw),
-          reinterpret_cast<float *>(raw));
+          reinterpret_cast<float *>(raw), whole && p.general, &p.epilogue, matrix);
 }
 } // namespace

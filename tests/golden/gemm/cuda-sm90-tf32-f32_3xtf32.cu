@@ -4,6 +4,19 @@
 #include <stdint.h>
 #include <cuda_pipeline.h>
 
+#ifndef TENSOROP_EPILOGUE
+#define TENSOROP_EPILOGUE
+/* What follows the sums of a row-major C, in this order: scales, bias, residual, activation. NULL: not asked for. */
+struct Epilogue {
+    const void *bias, *residual; /* of C's type */
+    const float *by_row, *by_col; /* scales */
+    int64_t ld, stride; /* of the residual's rows and matrices */
+    int bias_by_row; /* the bias has an element for each row, else for each column */
+    int pairs; /* two adjacent elements of bias and residual are a word */
+    int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
+    int present; /* 0: there is nothing to do */
+};
+#endif
 /* Arguments of a launch with pointers. */
 struct Args {
     int m, n, k, batch;
@@ -14,6 +27,8 @@ struct Args {
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
     int parts; /* of k, whose sums another kernel adds up (combine.h.j2); 1: C is written here */
     float *sums;
+    int general; /* beta is not 0, or there is an epilogue */
+    struct Epilogue epilogue;
 };
 
 namespace {
@@ -114,7 +129,7 @@ __device__ __forceinline__ void float_pair_put(float *at, float x, float y, bool
 
 __device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const float *a, size_t lda, const float *b,
            size_t ldb, float *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
-           float *tiles, float *sums) {
+           float *tiles, float *sums, bool general, const Epilogue *epilogue, int matrix) {
     const int warp = thread / 32, lane = thread % 32;
     const int wm = warp / 4 * 64, wn = warp % 4 * 32;
     const bool within = row0 + 128 <= m && col0 + 128 <= n;
@@ -283,13 +298,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_0, 0);
-                    float y = alpha * sum_value(sum0_0, 1);
+                    float s[2] = {alpha * sum_value(sum0_0, 0),
+                                  alpha * sum_value(sum0_0, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -297,13 +313,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_0, 4);
-                    float y = alpha * sum_value(sum0_0, 5);
+                    float s[2] = {alpha * sum_value(sum0_0, 4),
+                                  alpha * sum_value(sum0_0, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -311,13 +328,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_1, 0);
-                    float y = alpha * sum_value(sum0_1, 1);
+                    float s[2] = {alpha * sum_value(sum0_1, 0),
+                                  alpha * sum_value(sum0_1, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -325,13 +343,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_1, 4);
-                    float y = alpha * sum_value(sum0_1, 5);
+                    float s[2] = {alpha * sum_value(sum0_1, 4),
+                                  alpha * sum_value(sum0_1, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -344,13 +363,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_0, 2);
-                    float y = alpha * sum_value(sum0_0, 3);
+                    float s[2] = {alpha * sum_value(sum0_0, 2),
+                                  alpha * sum_value(sum0_0, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -358,13 +378,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_0, 6);
-                    float y = alpha * sum_value(sum0_0, 7);
+                    float s[2] = {alpha * sum_value(sum0_0, 6),
+                                  alpha * sum_value(sum0_0, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -372,13 +393,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_1, 2);
-                    float y = alpha * sum_value(sum0_1, 3);
+                    float s[2] = {alpha * sum_value(sum0_1, 2),
+                                  alpha * sum_value(sum0_1, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -386,13 +408,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum0_1, 6);
-                    float y = alpha * sum_value(sum0_1, 7);
+                    float s[2] = {alpha * sum_value(sum0_1, 6),
+                                  alpha * sum_value(sum0_1, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -405,13 +428,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_0, 0);
-                    float y = alpha * sum_value(sum1_0, 1);
+                    float s[2] = {alpha * sum_value(sum1_0, 0),
+                                  alpha * sum_value(sum1_0, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -419,13 +443,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_0, 4);
-                    float y = alpha * sum_value(sum1_0, 5);
+                    float s[2] = {alpha * sum_value(sum1_0, 4),
+                                  alpha * sum_value(sum1_0, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -433,13 +458,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_1, 0);
-                    float y = alpha * sum_value(sum1_1, 1);
+                    float s[2] = {alpha * sum_value(sum1_1, 0),
+                                  alpha * sum_value(sum1_1, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -447,13 +473,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_1, 4);
-                    float y = alpha * sum_value(sum1_1, 5);
+                    float s[2] = {alpha * sum_value(sum1_1, 4),
+                                  alpha * sum_value(sum1_1, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -466,13 +493,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_0, 2);
-                    float y = alpha * sum_value(sum1_0, 3);
+                    float s[2] = {alpha * sum_value(sum1_0, 2),
+                                  alpha * sum_value(sum1_0, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -480,13 +508,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_0, 6);
-                    float y = alpha * sum_value(sum1_0, 7);
+                    float s[2] = {alpha * sum_value(sum1_0, 6),
+                                  alpha * sum_value(sum1_0, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -494,13 +523,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_1, 2);
-                    float y = alpha * sum_value(sum1_1, 3);
+                    float s[2] = {alpha * sum_value(sum1_1, 2),
+                                  alpha * sum_value(sum1_1, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -508,13 +538,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum1_1, 6);
-                    float y = alpha * sum_value(sum1_1, 7);
+                    float s[2] = {alpha * sum_value(sum1_1, 6),
+                                  alpha * sum_value(sum1_1, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -527,13 +558,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_0, 0);
-                    float y = alpha * sum_value(sum2_0, 1);
+                    float s[2] = {alpha * sum_value(sum2_0, 0),
+                                  alpha * sum_value(sum2_0, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -541,13 +573,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_0, 4);
-                    float y = alpha * sum_value(sum2_0, 5);
+                    float s[2] = {alpha * sum_value(sum2_0, 4),
+                                  alpha * sum_value(sum2_0, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -555,13 +588,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_1, 0);
-                    float y = alpha * sum_value(sum2_1, 1);
+                    float s[2] = {alpha * sum_value(sum2_1, 0),
+                                  alpha * sum_value(sum2_1, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -569,13 +603,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_1, 4);
-                    float y = alpha * sum_value(sum2_1, 5);
+                    float s[2] = {alpha * sum_value(sum2_1, 4),
+                                  alpha * sum_value(sum2_1, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -588,13 +623,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_0, 2);
-                    float y = alpha * sum_value(sum2_0, 3);
+                    float s[2] = {alpha * sum_value(sum2_0, 2),
+                                  alpha * sum_value(sum2_0, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -602,13 +638,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_0, 6);
-                    float y = alpha * sum_value(sum2_0, 7);
+                    float s[2] = {alpha * sum_value(sum2_0, 6),
+                                  alpha * sum_value(sum2_0, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -616,13 +653,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_1, 2);
-                    float y = alpha * sum_value(sum2_1, 3);
+                    float s[2] = {alpha * sum_value(sum2_1, 2),
+                                  alpha * sum_value(sum2_1, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -630,13 +668,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum2_1, 6);
-                    float y = alpha * sum_value(sum2_1, 7);
+                    float s[2] = {alpha * sum_value(sum2_1, 6),
+                                  alpha * sum_value(sum2_1, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -649,13 +688,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_0, 0);
-                    float y = alpha * sum_value(sum3_0, 1);
+                    float s[2] = {alpha * sum_value(sum3_0, 0),
+                                  alpha * sum_value(sum3_0, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -663,13 +703,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_0, 4);
-                    float y = alpha * sum_value(sum3_0, 5);
+                    float s[2] = {alpha * sum_value(sum3_0, 4),
+                                  alpha * sum_value(sum3_0, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -677,13 +718,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_1, 0);
-                    float y = alpha * sum_value(sum3_1, 1);
+                    float s[2] = {alpha * sum_value(sum3_1, 0),
+                                  alpha * sum_value(sum3_1, 1)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -691,13 +733,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_1, 4);
-                    float y = alpha * sum_value(sum3_1, 5);
+                    float s[2] = {alpha * sum_value(sum3_1, 4),
+                                  alpha * sum_value(sum3_1, 5)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -710,13 +753,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_0, 2);
-                    float y = alpha * sum_value(sum3_0, 3);
+                    float s[2] = {alpha * sum_value(sum3_0, 2),
+                                  alpha * sum_value(sum3_0, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -724,13 +768,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_0, 6);
-                    float y = alpha * sum_value(sum3_0, 7);
+                    float s[2] = {alpha * sum_value(sum3_0, 6),
+                                  alpha * sum_value(sum3_0, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -738,13 +783,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_1, 2);
-                    float y = alpha * sum_value(sum3_1, 3);
+                    float s[2] = {alpha * sum_value(sum3_1, 2),
+                                  alpha * sum_value(sum3_1, 3)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
             {
@@ -752,13 +798,14 @@ copies_commit();
                 if (col < n) {
                     float *const at = c + row * ldc + col;
                     const bool two = col + 1 < n;
-                    float x = alpha * sum_value(sum3_1, 6);
-                    float y = alpha * sum_value(sum3_1, 7);
+                    float s[2] = {alpha * sum_value(sum3_1, 6),
+                                  alpha * sum_value(sum3_1, 7)};
                     if (beta != 0) {
-                        x += beta * at[0];
-                        y += two ? beta * at[1] : 0.f;
+                        s[0] += beta * at[0];
+                        s[1] += two ? beta * at[1] : 0.f;
                     }
-                    float_pair_put(at, x, y, two, pairs);
+                    
+                    float_pair_put(at, s[0], s[1], two, pairs);
                 }
             }
         }
@@ -786,6 +833,6 @@ extern "C" __global__ __launch_bounds__(256, 1) void tensorop_kernel(
           static_cast<const float *>(p.a) + matrix * p.stride_a + k0, p.lda,
           static_cast<const float *>(p.b) + matrix * p.stride_b + k0, p.ldb, c, ldc, row0,
           col0, thread, ldc % 2 == 0 && at % 8 == 0, ldc % 4 == 0 && at % 16 == 0, reinterpret_cast<float *>(raw),
-          reinterpret_cast<float *>(raw));
+          reinterpret_cast<float *>(raw), whole && p.general, &p.epilogue, matrix);
 }
 } // namespace

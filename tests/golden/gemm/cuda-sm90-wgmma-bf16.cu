@@ -3,6 +3,19 @@
 // TMA fills a ring of tiles in shared memory; warpgroups multiply them with wgmma; results leave through shared memory; persistent blocks compute many tiles
 #include <stdint.h>
 
+#ifndef TENSOROP_EPILOGUE
+#define TENSOROP_EPILOGUE
+/* What follows the sums of a row-major C, in this order: scales, bias, residual, activation. NULL: not asked for. */
+struct Epilogue {
+    const void *bias, *residual; /* of C's type */
+    const float *by_row, *by_col; /* scales */
+    int64_t ld, stride; /* of the residual's rows and matrices */
+    int bias_by_row; /* the bias has an element for each row, else for each column */
+    int pairs; /* two adjacent elements of bias and residual are a word */
+    int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
+    int present; /* 0: there is nothing to do */
+};
+#endif
 /* Arguments of a launch with tensor maps. m and n are those of the computed product, after a swap. */
 struct Args {
     int m, n, k, batch;
@@ -13,6 +26,8 @@ struct Args {
     int next; /* the next launch may begin: 0 at once, 1 after the previous one ended, 2 after the last load */
     int ahead_a, ahead_b; /* steps of K whose inputs are prefetched into L2 before the previous launch ends */
     uint64_t keep_a, keep_b, keep_c; /* L2 cache policies of the operands */
+    int general; /* beta is not 0, or there is an epilogue */
+    struct Epilogue epilogue;
 };
 struct alignas(128) CUtensorMap {
     uint64_t opaque[16];
@@ -223,7 +238,8 @@ __device__ __forceinline__ int tile_batch(const Args *p, int tile) {
 __device__ __forceinline__ void block(const Args *launch, const CUtensorMap *map_a, const CUtensorMap *map_b, const CUtensorMap *map_c, int m, int n,
            int batch, float alpha, float beta, uint16_t *c, size_t ldc, size_t stride_c, int clusters, int first, int step,
            int k_begin, int k_end, int next, bool ahead, int ahead_a, int ahead_b, uint64_t keep_a, uint64_t keep_b, uint64_t keep_c,
-           unsigned thread, int rank, Shared ring, Shared pieces, Barrier full, Barrier empty) {
+           unsigned thread, int rank, Shared ring, Shared pieces, Barrier full, Barrier empty, bool general,
+           const Epilogue *epilogue) {
     const int warpgroup = thread / 128;
     if (thread == 0) {
         for (int s = 0; s < 4; ++s) {
@@ -388,7 +404,7 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
     block(&p, &map_a, &map_b, &map_c, p.m, p.n, p.batch, p.alpha, p.beta, p.c, p.ldc, p.stride_c, p.clusters,
           blockIdx.x / 2, gridDim.x / 2, k_begin, k_end, p.next, p.ahead_a || p.ahead_b,
           min(k_begin + p.ahead_a, k_end), min(k_begin + p.ahead_b, k_end), p.keep_a, p.keep_b, p.keep_c, threadIdx.x, rank,
-          ring, pieces, full, full + 32);
+          ring, pieces, full, full + 32, p.general, &p.epilogue);
     // A block must not exit while another one may still access its shared memory.
     __syncwarp();
     cluster_barrier();

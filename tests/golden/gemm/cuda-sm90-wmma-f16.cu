@@ -7,6 +7,19 @@
 #include <cuda_pipeline.h>
 #include <mma.h>
 
+#ifndef TENSOROP_EPILOGUE
+#define TENSOROP_EPILOGUE
+/* What follows the sums of a row-major C, in this order: scales, bias, residual, activation. NULL: not asked for. */
+struct Epilogue {
+    const void *bias, *residual; /* of C's type */
+    const float *by_row, *by_col; /* scales */
+    int64_t ld, stride; /* of the residual's rows and matrices */
+    int bias_by_row; /* the bias has an element for each row, else for each column */
+    int pairs; /* two adjacent elements of bias and residual are a word */
+    int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
+    int present; /* 0: there is nothing to do */
+};
+#endif
 /* Arguments of a launch with pointers. */
 struct Args {
     int m, n, k, batch;
@@ -15,6 +28,8 @@ struct Args {
     const void *a, *b;
     void *c;
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+    int general; /* beta is not 0, or there is an epilogue */
+    struct Epilogue epilogue;
 };
 
 namespace {
@@ -83,7 +98,7 @@ __device__ __forceinline__ void pair_put(Element *at, float x, float y, bool two
 
 __device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const Element *a, size_t lda, const Element *b,
            size_t ldb, Element *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
-           Element *tiles, float *sums) {
+           Element *tiles, float *sums, bool general, const Epilogue *epilogue, int matrix) {
     const int warp = thread / 32, lane = thread % 32;
     const int wm = warp / 4 * 64, wn = warp % 4 * 32;
     SumTile sum0_0;
@@ -212,12 +227,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -230,12 +246,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -248,12 +265,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -266,12 +284,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -284,12 +303,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -302,12 +322,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -320,12 +341,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -338,12 +360,13 @@ copies_commit();
         if (row < m && col < n) {
             Element *const at = c + row * ldc + col;
             const bool two = col + 1 < n;
-            float x = alpha * mine[r * 20 + q], y = alpha * mine[r * 20 + q + 1];
+            float s[2] = {alpha * mine[r * 20 + q], alpha * mine[r * 20 + q + 1]};
             if (beta != 0) {
-                x += beta * value(at[0]);
-                y += two ? beta * value(at[1]) : 0.f;
+                s[0] += beta * value(at[0]);
+                s[1] += two ? beta * value(at[1]) : 0.f;
             }
-            pair_put(at, x, y, two, pairs);
+            
+            pair_put(at, s[0], s[1], two, pairs);
         }
     }
     __syncwarp();
@@ -363,6 +386,6 @@ extern "C" __global__ __launch_bounds__(256, 1) void tensorop_kernel(
     block(p.m, p.n, p.k, p.alpha, p.beta, static_cast<const Element *>(p.a) + matrix * p.stride_a, p.lda,
           static_cast<const Element *>(p.b) + matrix * p.stride_b, p.ldb, c, p.ldc, row0, col0, thread,
           p.ldc % 2 == 0 && p.stride_c % 2 == 0 && at % 4 == 0, p.ldc % 8 == 0 && at % 16 == 0,
-          reinterpret_cast<Element *>(raw), reinterpret_cast<float *>(raw));
+          reinterpret_cast<Element *>(raw), reinterpret_cast<float *>(raw), p.general, &p.epilogue, matrix);
 }
 } // namespace

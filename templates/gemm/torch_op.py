@@ -1,0 +1,142 @@
+"""gemm with its epilogue as a custom operator of PyTorch: what tensorop.load(DIR).gemm.torch() returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tensorop.package.arguments import real
+
+_DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+_ACTIVATIONS = ("none", "relu", "gelu", "silu")
+
+
+class _Product(NamedTuple):
+    """A loaded library: its function for arrays, and the dtypes of A and B, each with that of the result."""
+
+    gemm: Callable[..., Any]
+    dtypes: dict[torch.dtype, torch.dtype]
+
+
+_products: dict[str, _Product] = {}  # by the path of the library
+
+
+@torch.library.custom_op(
+    "tensorop::gemm",
+    mutates_args=(),
+    device_types="cuda",
+    schema="(Tensor a, Tensor b, str library, Tensor? bias=None, Tensor? residual=None, Tensor? scale_rows=None, "
+    "Tensor? scale_columns=None, str activation='none', float alpha=1.0) -> Tensor",
+)
+def _gemm(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
+    out = _output(a, b, library, *epilogue)
+    if out.numel():
+        bias, residual, scale_rows, scale_columns, activation, alpha = _whole(epilogue)
+        x, y, residual = (_dense(one) for one in (a, b, residual))
+        vectors = {"bias": bias, "scale_rows": scale_rows, "scale_columns": scale_columns}
+        given = {name: None if one is None else one.detach().contiguous() for name, one in vectors.items()}
+        of = _products[library].gemm
+        of(x, y, out, residual=residual, activation=activation, alpha=alpha, **given)
+    return out
+
+
+@_gemm.register_fake
+def _(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
+    return _output(a, b, library, *epilogue)
+
+
+def _whole(epilogue: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The operator's arguments behind `library`, those left out with their defaults."""
+    return (*epilogue, *(None, None, None, None, "none", 1.0)[len(epilogue) :])
+
+
+def _dense(one: Tensor | None) -> Tensor | None:
+    """A tensor whose last axis is contiguous, as the library needs it; b may lie by columns."""
+    if one is None:
+        return None
+    lies = one.detach()
+    return lies if 1 in lies.stride()[-2:] else lies.contiguous()
+
+
+def _output(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
+    """A new tensor for the result. Raises TypeError and ValueError by the names of what does not fit."""
+    product = _products.get(library)
+    if product is None:
+        raise RuntimeError(f"{library} is not loaded: call tensorop.load(DIR).gemm.torch() first")
+    bias, residual, scale_rows, scale_columns, activation, _ = _whole(epilogue)
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(_ACTIVATIONS)}; got {activation!r}")
+    given = {"bias": bias, "residual": residual, "scale_rows": scale_rows, "scale_columns": scale_columns}
+    for name, one in (("a", a), ("b", b), *given.items()):
+        if one is not None and one.device.type not in ("cuda", "meta"):
+            raise NotImplementedError(f"this gemm computes on GPUs; {name} is on {one.device}")
+    if a.dtype not in product.dtypes or b.dtype != a.dtype:
+        held = ", ".join(map(str, product.dtypes))
+        raise TypeError(f"a is {a.dtype}, b {b.dtype}: this library holds {held}, both alike")
+    if a.dim() not in (2, 3) or b.dim() not in (2, 3) or a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"a is (m, k) and b (k, n), or batches of them; got {(*a.shape,)}, {(*b.shape,)}")
+    if a.dim() == b.dim() == 3 and a.shape[0] != b.shape[0]:
+        raise ValueError(f"a has {a.shape[0]} matrices and b {b.shape[0]}: they must agree")
+    batch = a.shape[:-2] if a.dim() == 3 else b.shape[:-2]
+    out = a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=product.dtypes[a.dtype])
+    m, n = out.shape[-2:]
+    shapes = {"bias": (n,), "residual": (*out.shape,), "scale_rows": (m,), "scale_columns": (n,)}
+    for name, one in given.items():
+        if one is None:
+            continue
+        dtype = torch.float32 if name.startswith("scale") else out.dtype
+        fits = (*one.shape,) == shapes[name] or (name == "residual" and (*one.shape,) == (m, n))
+        if not fits or one.dtype != dtype:
+            raise ValueError(f"{name} must be {dtype} of shape {shapes[name]}; got {one.dtype} of {(*one.shape,)}")
+    return out
+
+
+class Gemm:
+    """A function of tensors on GPUs; help(function.__call__) describes it.
+
+    It can be pickled, also in a module: it is the path of its product then, which is loaded again.
+    """
+
+    def __init__(self, library: Any, gemm: Callable[..., Any]) -> None:
+        """library: as `bind` has it; gemm: its function for arrays"""
+        self._library, self._again = str(library.file), library.again("gemm.torch")
+        wide = any(dtype.endswith("_f32") for dtype in library.dtypes)
+        kinds = {_DTYPES[dtype.partition("_")[0]] for dtype in library.dtypes}
+        _products[self._library] = _Product(gemm, {one: torch.float32 if wide else one for one in kinds})
+
+    def __reduce__(self) -> Any:
+        return self._again
+
+    def __call__(
+        self,
+        a: Tensor,
+        b: Tensor,
+        *,
+        bias: Tensor | None = None,
+        residual: Tensor | None = None,
+        scale_rows: Tensor | None = None,
+        scale_columns: Tensor | None = None,
+        activation: str = "none",
+        alpha: float = 1.0,
+    ) -> Tensor:
+        """activation(scale_rows[:, None] * scale_columns * alpha * (a @ b) + bias + residual) in inference.
+
+        a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), either one for a whole batch
+        bias: (n); residual: (m, n), of the result's dtype; scale_rows, scale_columns: (m), (n), float32
+        activation: `none`, `relu`, `gelu` (its tanh form) or `silu`
+
+        Raises NotImplementedError by the name of what is not supported: gradients, and tensors on processors.
+        """
+        tensors = {"a": a, "b": b, "bias": bias, "residual": residual, "scale_rows": scale_rows}
+        tensors["scale_columns"] = scale_columns
+        for name, one in tensors.items():
+            if torch.is_grad_enabled() and one is not None and one.requires_grad:
+                what = f"a gradient ({name}.requires_grad; use torch.no_grad())"
+                raise NotImplementedError(f"this gemm does not support {what}")
+        vectors = bias, residual, scale_rows, scale_columns
+        scale = real("alpha", alpha, 32)
+        out: Tensor = torch.ops.tensorop.gemm(a, b, self._library, *vectors, activation, scale)
+        return out
