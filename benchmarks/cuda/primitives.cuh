@@ -632,6 +632,29 @@ TEST(mma_elements_copy) {
     put<uint4>(out, T, ((uint4 *)shared)[T]);
 }
 
+TEST(mma_pair_copy) {
+    fill();
+    pair_copy((Element *)shared + 2 * T, (const Element *)in + 2 * T, T % 5 - 1);
+    copies_commit();
+    copies_wait<0>();
+    put<uint32_t>(out, T, ((uint32_t *)shared)[T]);
+}
+
+TEST(mma_near) {
+    fill();
+    Near near = {};
+    near_read(near, (const Element *)in + 9 * T, T % 11 - 1);
+    near_put((Element *)shared + 8 * T, near);
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
+TEST(mma_value) { put<float>(out, T, value(get<Element>(in, T))); }
+
+TEST(mma_float_pair_put) {
+    float_pair_put((float *)out + 4 * T, get<float>(in, 2 * T), get<float>(in, 2 * T + 1), T & 1,
+                   T & 2);
+}
+
 TEST(mma_page_of) {
     const Pages pages = {(const int *)in, 160, 3};
     Page page;

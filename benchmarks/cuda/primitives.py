@@ -258,6 +258,18 @@ def copied(shift: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
     return of
 
 
+def pairs_copied(_: Variant, given: np.ndarray) -> np.ndarray:
+    pairs = given[:256].view(np.uint16).reshape(64, 2).copy()
+    pairs[np.arange(2)[None, :] >= (T % 5 - 1)[:, None]] = 0
+    return pairs
+
+
+def near(_: Variant, given: np.ndarray) -> np.ndarray:
+    rows = given[:2048].view(np.uint16)[9 * T[:, None] + np.arange(8)[None, :]]
+    rows[np.arange(8)[None, :] >= (T % 11 - 1)[:, None]] = 0
+    return rows
+
+
 def floats_copied(count: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
     def of(_: Variant, given: np.ndarray) -> np.ndarray:
         rows = given[: 256 * count].view(np.uint32).reshape(64, count).copy()
@@ -567,6 +579,10 @@ TESTS: dict[str, dict[str, Test]] = {
             ("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint16, copied(0)),
         ),
         **alone("elements_copy", leaves(np.uint16, copied(1))),
+        **alone("pair_copy", leaves(np.uint16, pairs_copied)),
+        "near": Test(("near_read", "near_put"), noise, leaves(np.uint16, near)),
+        **alone("value", leaves(np.float32, valued), elements, every=True),
+        **alone("float_pair_put", float_put, lambda v: words(FLOATS)),
         **alone("page_of", numbers(np.where(T % 5 == 0, 0, PAGES[T // 8 % 8])), lambda v: words(PAGES, NOISE[32:])),
         **alone("page_copy", leaves(np.uint16, paged), lambda v: words(PAGES, NOISE[32:])),
         **alone("pair_put", put, lambda v: words(FLOATS), every=True),

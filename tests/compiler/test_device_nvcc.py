@@ -53,6 +53,7 @@ pytestmark = [
         ("../attention/cuda-sm90-wgmma-bf16", "sm_90a"),
         ("cuda-sm90-wmma-f16", "sm_90a"),
         ("cuda-sm90-small-bf16", "sm_90a"),
+        ("cuda-sm90-mma-bf16", "sm_80 sm_90a"),
         ("cuda-sm90-tf32-f32_3xtf32", "sm_80 sm_90a"),
         ("cuda-sm90-wmma-f16", "sm_75 sm_80 compute_80"),
     ],

@@ -46,6 +46,10 @@ OF_FLOATS = [
 ]
 TF32 = {**{name: WORDS[name] for name in WORDS if name != "rows"}, "tile_k": 16, "stages": 2}
 OF_TF32 = [{**TF32, "rows": "words"}, {**TF32, "rows": "elements"}]
+MMA: dict[str, int | str] = {
+    "tile_m": 32, "tile_n": 32, "tile_k": 32, "warp_m": 16, "warp_n": 32, "slices": 1, "stages": 3, "rows": "pairs",
+}  # fmt: skip
+OF_MMA = [MMA, {**MMA, "tile_k": 64, "slices": 2, "rows": "words"}, {**MMA, "stages": 2, "rows": "elements"}]
 POINTS = [WORDS, {**WORDS, "stages": 2, "rows": "elements"}, {**WORDS, "tile_n": 128, "tile_k": 64, "stages": 2}]
 
 
@@ -134,10 +138,16 @@ def wrong(
 
 
 def verdict(
-    point: dict[str, int | str], a: int, b: int, dtype: str = "f16", spoil: str = "", epilogue: bool = False
+    point: dict[str, int | str],
+    a: int,
+    b: int,
+    dtype: str = "f16",
+    spoil: str = "",
+    epilogue: bool = False,
+    of_16_bits: str = "wmma",
 ) -> Outcome:
-    """The verdict on a configuration of `wmma`, of floats `fma` or `tf32`. spoil: a text of it that is left out"""
-    name = {"f32": "fma", "f32_3xtf32": "tf32"}.get(dtype, "wmma")
+    """The verdict on a configuration of a family, of floats `fma` or `tf32`. spoil: a text of it that is left out"""
+    name = {"f32": "fma", "f32_3xtf32": "tf32"}.get(dtype, of_16_bits)
     template, platform = TEMPLATES[name], WMMA if name == "wmma" else SM90
     assert spoil in template.text
     given = {**device_numbers(platform, dtype, epilogue), "a_along_m": a, "b_along_k": b}
@@ -154,6 +164,19 @@ def verdict(
 )
 def test_a_kernel_is_right(point: int, a: int, b: int) -> None:
     found = verdict(POINTS[point], a, b)
+    assert found.ok, found
+
+
+@pytest.mark.covers("template gemm/mma")
+@pytest.mark.parametrize(
+    ("point", "a", "b"),
+    some(
+        [(point, *key) for point in range(len(OF_MMA)) for key in GEMM.on_device.keys],
+        lambda case: case in ((0, 0, 1), (1, 0, 0), (2, 1, 0)),
+    ),
+)
+def test_a_kernel_of_copies_of_any_width_is_right(point: int, a: int, b: int) -> None:
+    found = verdict(OF_MMA[point], a, b, "bf16", of_16_bits="mma")
     assert found.ok, found
 
 

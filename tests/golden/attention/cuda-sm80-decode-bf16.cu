@@ -51,6 +51,10 @@ struct Pages { // rows of an operand that lie in pages of 1 << bits rows
 struct Page {
     int number;
 };
+struct Near { // 8 elements at any address: the words of 16 bytes around them, and where they begin in these
+    uint4 low, high;
+    int shift, left;
+};
 
 __device__ __forceinline__ void word_copy(Element *to, const Element *from, int left) {
     const int missing = left >= 8 ? 0 : left <= 0 ? 8 : 8 - left;

@@ -19,6 +19,9 @@ struct Pages {
 struct Page {
     int number;
 };
+struct Near {
+    uint16_t bits[8];
+};
 
 enum Primitive { LOAD_A = SYNC + 1, LOAD_A_TURNED, LOAD_B, LOAD_B_TURNED, MULTIPLY, MOST, TOTAL };
 
@@ -63,6 +66,24 @@ static float natural_logarithm(double x) {
     return (float)(2 * y * sum + whole * 0.693147180559945309417);
 }
 
+static void pair_copy(Element *to, const Element *from, int left) { begin_copy(to, from, left, 2); }
+static void near_read(Near &near, const Element *from, int left) {
+    for (int e = 0; e < 8; ++e)
+        near.bits[e] = e < left ? from[e].bits : 0;
+    counted[SINGLE] += left > 0 ? 8 : 0;
+}
+static void near_put(Element *to, const Near &near) {
+    if (!multiple(to, 16))
+        broken();
+    __builtin_memcpy(to, near.bits, sizeof near.bits);
+}
+static void float_pair_put(float *at, float x, float y, bool two, bool together) {
+    if (together && two && !multiple(at, 8))
+        broken();
+    at[0] = x;
+    if (two)
+        at[1] = y;
+}
 static void page_of(Page &page, const Pages *pages, int row, int rows) {
     page.number = row < rows ? pages->table[row >> pages->bits] : 0;
 }
