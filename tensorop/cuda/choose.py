@@ -116,15 +116,16 @@ class Layout:
     def costs(self, *sizes: int) -> Column:
         """Predicted cycles of a problem with contiguous rows, by candidate; infinite if a candidate cannot serve it."""
         call, size_of = self.call.numbers(sizes), self.element
-        unaligned = []  # operands whose rows begin off 16 bytes, with the number of their elements
+        unaligned = []  # operands whose rows begin off 16 bytes: with the bytes of a row, and the number of elements
         for one in self.call.operands.values():
             rows, cols = self.call.sides(one, {**call, **self.call.named(self.key)})
             if one.align and cols * size_of % 16:
-                unaligned.append((one, rows * cols * self.call.repeats(call)))
+                unaligned.append((one, cols * size_of, rows * cols * self.call.repeats(call)))
         found = []
         for part in self.parts:
             cycles = part.family.predicted(call)[part.numbers]
-            wide = [(one.copied, size, part.column(one.align) > size_of) for one, size in unaligned]
+            copies = part.family.template.reads["operands"] == "maps"  # only for these the library can copy operands
+            wide = [(one.copied and copies, size, row % part.column(one.align) != 0) for one, row, size in unaligned]
             moved = sum((size * size_of * of for copied, size, of in wide if copied), np.zeros(1, dtype=np.int64))
             if moved.any():
                 copying = moved * 2 // part.family.given["memory_a_cycle"] + COPY_CYCLES
