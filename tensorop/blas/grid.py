@@ -1,9 +1,9 @@
 """The calls that judge one function. Each round's depend on the seed, the function and the round alone.
 
-Round 0 has all flags on small and on larger sizes, sizes of zero, NaN and infinities in operands, and every wrong
-argument. Round 1 has each size alone above 4,000, and all sizes large. Round 2 has the corners: each size as 0 and 1
-with all flags, pairs of scalars, steps of either sign, and the same inputs. Round 3 has each size at each edge of usual
-tiles, and once between each two of them. All others are drawn.
+Round 0 has all flags on small and on larger sizes, each small size of level 1, sizes of zero, NaN and infinities in
+operands, and every wrong argument. Round 1 has each size alone above 4,000, and all sizes large. Round 2 has the
+corners: each size as 0 and 1 with all flags, pairs of scalars, steps of either sign, and the same inputs. Round 3 has
+each size at each edge of usual tiles, and once between each two of them. All others are drawn.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _EDGES = _TILES[:9]
 _LARGE = (511, 513, 1023, 1025, 2049, 3001, 4097, 4100, 5003)
 _LONG = (9_999, 10_007, 32_771, 70_001)  # vectors that threads share
 _VERY_LARGE = 4_100
+_MOST_IN_TURN = 36  # sizes of level 1 below it are all tried
 _WHOLE = (70_001, 513, 311, 257, 150)
 _STEPS = (1, 1, 1, 1, 2, 3, -1, -2, -5)
 _SCALARS = (0.0, 1.0, -1.0)
@@ -59,6 +60,9 @@ def cases(routine: BlasRoutine, dtype: str, layouts: Sequence[str], seed: int, n
         for name in sizes:
             yield _drawn(rng, routine, dtype, layouts[0], _emptied(routine, _small(rng, sizes), name))
         yield from _specials(rng, lambda: _drawn(rng, routine, dtype, str(rng.choice(layouts)), _small(rng, sizes)))
+        for size in range(1, _MOST_IN_TURN if routine.level == 1 and sizes else 0):
+            plain = _drawn(rng, routine, dtype, str(rng.choice(layouts)), {"n": size})
+            yield plain if rng.random() < 0.5 else replace(plain, steps=dict.fromkeys(plain.steps, 1))
         for _ in range(0 if sizes else _DRAWN):
             yield _any(rng, routine, dtype, str(rng.choice(layouts)), sizes)
         # Libraries' CBLAS check enumerations in their own ways, so Fortran names are taken where there are any.
