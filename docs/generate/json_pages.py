@@ -169,7 +169,7 @@ def manifest_page() -> str:
             "json",
         ),
         "## Keys of a manifest\n",
-        "The keys of a [card](#card) but `operator`, `dtypes` and `facts`, and these:\n",
+        "The keys of a [card](#card) but `operator`, `dtypes`, `facts` and `routines`, and these:\n",
         keys(
             "tensorop/package/manifest.py",
             "document",

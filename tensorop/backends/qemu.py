@@ -50,6 +50,7 @@ class Backend(Target):
             "blocking": 0.95,
             "library": 9.0,
             "verification": 6.7,
+            "routines": 2.0,
             "comparison and report": 1.55,
         },
         fixed_units={"trial": 1.25, "problem": 0.02, "compared": 0.03},

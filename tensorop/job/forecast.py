@@ -20,6 +20,7 @@ from tensorop.model.operator import Operator
 from tensorop.model.trial import Stage
 from tensorop.search.task import NEW, SHORTLISTED, Pass
 from tensorop.space.problems import for_search, sketch, within, work
+from tensorop.specs import products
 from tensorop.target import Target
 from tensorop.warm import start
 from tensorop.warm.reading import WarmSource
@@ -72,15 +73,17 @@ def forecast(
     probes = operator.probes if job.suite in operator.suites else ()
     found = for_search(operator, first, (*job.shapes_of(first), *probes), budgets, job.listed)
     searched = sketch(operator, found, budgets)
+    routines = len(products.load(operator).routines)
     compared = within(operator, first, job.shapes_of(first), budgets.compared_flops)
     sizes = {
         SET_UP: dtypes * len(target.verify_vlens),
         SEARCH: 0.0,
         LIBRARY: dtypes * (1 + vlens),
         "verification": dtypes * (len(target.verify_vlens) + 0.5),
+        "routines": dtypes * routines * (len(target.verify_vlens) + 1) if routines > 1 else 0.0,
         COMPARISON: dtypes * (1 + units([work(operator, first, shape) for shape in compared], "compared")),
     }
-    seconds = {part: rates.get(part, 0.0) * size for part, size in sizes.items()}
+    seconds = {part: rates.get(part, 0.0) * size for part, size in sizes.items() if size or part == SEARCH}
     trial = budgets.fixed_units["trial"] + units([*map(operator.reference.work, searched)], "problem")
     micro, blocking = rates["micro"], rates["blocking"] * trial
     own = {one.name: one.share_on(target) for one in passes if one.own_budget and one.wanted(target)}

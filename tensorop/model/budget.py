@@ -77,6 +77,7 @@ CLOCK = Budgets(
         "blocking": 0.055,
         "library": 15.0,
         "verification": 4.4,
+        "routines": 1.5,
         "comparison and report": 0.4,
     },
     fixed_units={"trial": 35.0, "problem": 1.0, "compared": 1.0},

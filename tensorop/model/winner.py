@@ -127,6 +127,7 @@ class DtypeRecord(TypedDict):
 class OperatorRecord(TypedDict):
     facts: dict[str, object]  # how the variants were found: tuner, author, seed, unit, board model, warm start
     dtypes: dict[str, DtypeRecord]  # by element type
+    routines: NotRequired[dict[str, str]]  # libraries of several BLAS routines: what of each is tuned
 
 
 def trees_of(record: DtypeRecord) -> tuple[Tree, ...]:

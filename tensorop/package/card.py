@@ -38,6 +38,7 @@ class Card(TypedDict):
     compiler: dict[str, str | list[str]]  # name, target and flags
     glibc: str | None  # oldest glibc that it works with; null: not built for glibc
     dtypes: dict[str, DtypeRecord]  # by element type
+    routines: NotRequired[dict[str, str]]  # libraries of several BLAS routines: what of each is tuned
     facts: dict[str, object]  # how the variants were found: tuner, author, seed, unit, board model, warm start
 
 

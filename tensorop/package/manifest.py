@@ -18,11 +18,11 @@ from tensorop.model.winner import DtypeRecord, Leaf, NodeRecord, Split, TreeReco
 from tensorop.package.card import CARD_SCHEMA, Card
 from tensorop.package.sources import OperatorPart
 from tensorop.specs import files as reading
-from tensorop.specs import jsontext
+from tensorop.specs import jsontext, products
 from tensorop.toolchain import tool
 
 SCHEMA = 2
-_OF_OPERATOR = ("operator", "dtypes", "facts")  # keys of a card that depend on the operator
+_OF_OPERATOR = ("operator", "dtypes", "facts", "routines")  # keys of a card that depend on the operator
 Written = tuple[str, int, int]  # dtype, number of a variant, VLEN it is written for (0: any)
 _FLOOR = re.compile(r"-gnu\.(\d+\.\d+)$")
 
@@ -42,7 +42,8 @@ def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, s
     texts: ids of the kernels' texts as they were judged (see sources.text_ids).
     """
     floor = _FLOOR.search(platform.compiler.shared_target)
-    return {
+    routines = {name: one.tuned for name, one in products.load(part.operator).routines.items()}
+    card: Card = {
         "schema": CARD_SCHEMA,
         "tool": {"name": "tensorop", "version": __version__},
         "license": "MIT",
@@ -65,6 +66,9 @@ def provenance(part: OperatorPart, platform: Platform, texts: Mapping[Written, s
         "dtypes": {w.dtype: _winners(w, texts) for w in part.winners},
         "facts": dict(part.facts),
     }
+    if len(routines) > 1:
+        card["routines"] = routines
+    return card
 
 
 def manifest(cards: Sequence[tuple[OperatorPart, Card]], more: Mapping[str, object], files: Mapping[str, bytes]) -> str:
@@ -75,6 +79,7 @@ def manifest(cards: Sequence[tuple[OperatorPart, Card]], more: Mapping[str, obje
     operators = {
         part.operator.name: {
             "facts": card["facts"],
+            **({"routines": card["routines"]} if "routines" in card else {}),
             "dtypes": {w.dtype: {**card["dtypes"][w.dtype], "variants": _with_ids(card, w)} for w in part.winners},
         }
         for part, card in cards

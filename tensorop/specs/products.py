@@ -38,6 +38,7 @@ class RoutineSpec(Record):
     """A BLAS routine of the product, by its name in tensorop/blas/routines.yaml."""
 
     computes: str  # a sentence for headers
+    tuned: str = "all of it"  # what of it is tuned: for the card and the report
     # the arguments of the column-major call that computes a row-major one, each in the place of one of the
     # column-major call's own; ~ before a flag: its other value
     row_major: str

@@ -17,6 +17,7 @@ import pytest
 import tensorop
 from tensorop.blas import binding, recorder
 from tensorop.blas.routines import functions
+from tensorop.package import card
 from tensorop.toolchain import shared_library, tool
 from tests.support import commands, products
 from tests.support.judged_blas import ROUTINES, judged, texts, wide
@@ -43,6 +44,7 @@ def test_each_routine_has_all_of_its_names(prefix: Path, library: Path) -> None:
     assert shared_library.facts(library).exports == standard
     exports = shared_library.facts(prefix / "lib/libtensorop_blas.so").exports
     assert {f"tensorop_{name}" for name in names} < exports
+    assert {*card.read_card(prefix / "lib/libtensorop_blas.so")["routines"]} == {*ROUTINES}
 
 
 @pytest.mark.covers("dtype blas/*")
@@ -270,3 +272,5 @@ def test_a_job_judges_its_routines_before_it_publishes_them(tmp_path: Path) -> N
     ran = commands.tensorop(*words, cwd=tmp_path)
     assert "10 routines passed the judge" in ran.stderr
     assert (tmp_path / "out/include/tensorop/blas.h").is_file()
+    page = (tmp_path / "out/share/tensorop/report.html").read_text()
+    assert '<tr><td>trsm</td><td class="w">products beside the diagonal of A</td></tr>' in page
