@@ -38,6 +38,16 @@ def test_arrays_are_taken_as_they_lie_on_the_callers_stream(root: Path) -> None:
     assert done.stdout == "as expected\n"
 
 
+def test_an_epilogue_is_applied_to_arrays_as_they_lie(root: Path) -> None:
+    with_epilogue = root.with_name("finishing")
+    content, _ = made(platforms.load("cuda-sm90"), 3, epilogue=True)
+    publish.publish(publish.stage(product.product(content), with_epilogue), with_epilogue)
+    there = {**os.environ, "LD_LIBRARY_PATH": str(root.parent), "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "tests.support.device_epilogues", str(with_epilogue), str(root)]
+    done = subprocess.run(words, env=there, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "as expected\n"), done.stderr
+
+
 def test_a_product_that_was_never_run_says_so(root: Path) -> None:
     with pytest.warns(UserWarning, match="is not verified"):
         library = tensorop.load(root / "lib" / "libtensorop_gemm_cuda.so")

@@ -73,13 +73,13 @@ def without_nvcc(patch: pytest.MonkeyPatch) -> list[str]:
 
 
 def made(
-    platform: Platform, most: int = 8, dtypes: tuple[str, ...] = ("bf16", "f16")
+    platform: Platform, most: int = 8, dtypes: tuple[str, ...] = ("bf16", "f16"), epilogue: bool = False
 ) -> tuple[Content, dict[tuple[int, int], tuple[Layout, list[int]]]]:
     """What a library of made-up kernels is made of, and the places each layout's variants have."""
     templates = [template for template in TEMPLATES if kernels.set_of(platform, template, dtypes[0])]
     chosen, variants, images = {}, [], []
     for key in CALL.keys:
-        layout = Layout.of(CALL, templates, device_numbers(platform, dtypes[0]), key)
+        layout = Layout.of(CALL, templates, device_numbers(platform, dtypes[0], epilogue), key)
         chosen[key] = layout, layout.chosen([*TUNED, BATCH], most)
         for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
@@ -87,7 +87,7 @@ def made(
             images.append(image(one.template, one.numbers, dtype))
     images.append(ADD if kernels.in_size(dtypes[0]) == 4 else COPY)
     records = [job_kernels.variant_record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
-    facts = {"measured": False, "said": cuda.NOT_MEASURED}
+    facts = {"measured": False, "said": cuda.NOT_MEASURED, "epilogue": epilogue}
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen
 
 

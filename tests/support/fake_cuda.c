@@ -4,6 +4,7 @@
  * engine type matrices overlapped; type: 1 where A and B are of f16, 2 more where C is float, 4
  * more where all are; matrices: of a block. Of an image `kit` each function is the kernel of its
  * name on this machine's processor, of `kit NAME` the one of that name. */
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,16 @@
 #define SMS 132
 #define USUAL 0x1000000000000000u
 
+struct Epilogue {
+    const void *bias, *residual;
+    const float *by_row, *by_col;
+    int64_t ld, stride;
+    int bias_by_row, pairs, activation, present;
+};
+struct After { /* what a launch's arguments end with */
+    int general;
+    struct Epilogue epilogue;
+};
 #define Args Maps
 struct Args {
     int m, n, k, batch;
@@ -24,6 +35,7 @@ struct Args {
     int64_t ldc, stride_c;
     int next, ahead_a, ahead_b;
     uint64_t keep_a, keep_b, keep_c;
+    struct After after;
 };
 #undef Args
 #define Args Pointers
@@ -43,6 +55,7 @@ struct Combine {
     int64_t ldc, stride_c;
     int m, n, batch, parts;
     float alpha, beta;
+    struct Epilogue epilogue;
 };
 struct Copy {
     const void *from;
@@ -238,13 +251,29 @@ static float at(const struct map *m, int64_t x, int64_t y, int64_t z, int f16) {
                  f16);
 }
 
-static void put(void *c, int64_t place, float sum, float alpha, float beta, int type) {
+/* An element of C, whose row and column in memory and number of matrix are i, j and z. */
+static float finished(const struct Epilogue *e, float x, int64_t z, int64_t i, int64_t j,
+                      int type) {
+    const int of_c = type & 2 ? 4 : type & 1;
+    x *= (e->by_row ? e->by_row[i] : 1) * (e->by_col ? e->by_col[j] : 1);
+    x += e->bias ? element(e->bias, e->bias_by_row ? i : j, of_c) : 0;
+    x += e->residual ? element(e->residual, z * e->stride + i * e->ld + j, of_c) : 0;
+    if (e->activation == 1)
+        return x < 0 ? 0 : x;
+    const double to = e->activation == 2 ? 1.5957691216057308 * (x + 0.044715 * x * x * x) : x;
+    return e->activation ? (float)(x / (1 + exp(-to))) : x;
+}
+
+static void put(void *c, int64_t place, float sum, float alpha, float beta, int type,
+                const struct Epilogue *e, int64_t z, int64_t i, int64_t j) {
     float *wide = (float *)c + place;
     uint16_t *narrow = (uint16_t *)c + place;
+    const float before = beta == 0 ? 0 : beta * (type & 2 ? *wide : value(*narrow, type));
+    const float x = finished(e, alpha * sum + before, z, i, j, type);
     if (type & 2)
-        *wide = alpha * sum + (beta != 0 ? beta * *wide : 0);
+        *wide = x;
     else
-        *narrow = rounded(alpha * sum + (beta != 0 ? beta * value(*narrow, type) : 0), type);
+        *narrow = rounded(x, type);
 }
 
 static int compute(const CUlaunchConfig *config, CUfunction function, void **arguments) {
@@ -283,7 +312,8 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
             for (int part = 0; part < p->parts; ++part)
                 sum += p->sums[(i / size * p->parts + part) * size + i % size];
             const int64_t place = i / size * p->stride_c + i % size / p->n * p->ldc + i % p->n;
-            put(p->c, place, sum, p->alpha, p->beta, 2);
+            put(p->c, place, sum, p->alpha, p->beta, 2, &p->epilogue, i / size, i % size / p->n,
+                i % p->n);
         }
         return config->block[0] == 256 && config->grid[0] * 256 >= size * p->batch && p->parts > 1
                    ? 0
@@ -292,6 +322,9 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
     if (!strcmp(kind, "pointers")) {
         const struct Pointers *p = arguments[0];
         const int parts = type & 4 ? p->parts : 1;
+        const struct After *after = type & 4 ? (const void *)(p + 1) : (const void *)&p->parts;
+        if (parts == 1 && after->general != (p->beta != 0 || after->epilogue.present))
+            return wrong("whether there is an epilogue");
         if (config->count != (overlapped ? 2u : 0u) ||
             (overlapped &&
              (config->attributes[1].id != CLUSTER || config->attributes[1].value.cluster.x != 1)) ||
@@ -313,7 +346,8 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                     if (parts > 1)
                         p->sums[(y * p->m + i) * p->n + j] = sum;
                     else
-                        put(p->c, z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta, type);
+                        put(p->c, z * p->stride_c + i * p->ldc + j, sum, p->alpha, p->beta, type,
+                            &after->epilogue, z, i, j);
                 }
         return 0;
     }
@@ -354,7 +388,7 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                     sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) *
                            at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
                 put(p->c, z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum, p->alpha,
-                    p->beta, type);
+                    p->beta, type, &p->after.epilogue, z, swap ? j : i, swap ? i : j);
             }
     return 0;
 }
