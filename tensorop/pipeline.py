@@ -88,7 +88,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
     if job.epilogue and not (operator.epilogue and target.maths(operator, "f32")):
         raise UsageError(
             f"--epilogue has no effect for {operator.name} on platform '{target.platform.name}'",
-            hint="remove --epilogue, or use gemm on a GPU platform; processors always have what it adds",
+            hint="remove --epilogue, or use a GPU platform",
         )
     strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)

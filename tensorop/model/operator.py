@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -27,7 +27,7 @@ STAGES = (*(stage for stage in Stage if stage is not Stage.KERNELS), "side-by-si
 NEEDED = (Stage.MICRO, Stage.BLOCKING)
 
 # What may follow a product in its call, in the order of its steps; the last three are activations.
-EPILOGUE = ("scale_rows", "scale_columns", "bias", "residual", "relu", "gelu", "silu")
+Steps = tuple[Literal["scale_rows", "scale_columns", "bias", "residual", "relu", "gelu", "silu"], ...]
 
 DRIVER = "driver.c.j2"  # an operator's template: the loops around a kernel
 
@@ -122,7 +122,7 @@ class Operator:
     added: Mapping[str, Path] = field(default_factory=dict)
     numbers: tuple[str, ...] = ()  # names for templates in addition to their tunables: sizes of the rendered tile
     threads: Threads | None = None  # None: a generated dispatch uses one thread
-    epilogue: tuple[str, ...] = ()  # some of EPILOGUE, in its order
+    epilogue: Steps = ()  # some of Steps, in their order
     device: DeviceInterface | None = None  # its calls on GPUs; None: it has no products for them
     extension: Path | None = None  # the folder of an operator that `extends` the one of `folder`: its product is larger
 

@@ -23,18 +23,7 @@ from tensorop.model.device import DeviceInterface
 from tensorop.model.expression import parse
 from tensorop.model.kernel import Constraint
 from tensorop.model.number import NUMBERS
-from tensorop.model.operator import (
-    DRIVER,
-    EPILOGUE,
-    NEEDED,
-    STAGES,
-    Costs,
-    Direct,
-    Operator,
-    Routine,
-    Threads,
-    Tunables,
-)
+from tensorop.model.operator import DRIVER, NEEDED, STAGES, Costs, Direct, Operator, Routine, Steps, Threads, Tunables
 from tensorop.model.problem import Problem
 from tensorop.model.record import rule
 from tensorop.model.shape import Shape, Shapes
@@ -124,7 +113,7 @@ class OperatorSpec(File):
     classes: dict[str, str] = Field(default_factory=dict)
     direct: Direct | None = None
     threads: Threads | None = None
-    epilogue: tuple[str, ...] = Field(default=(), strict=False)
+    epilogue: Steps = Field(default=(), strict=False)
     device: DeviceInterface | None = None
 
     @model_validator(mode="after")
@@ -246,8 +235,6 @@ class OperatorSpec(File):
             for dtype in self.dtypes:
                 found = operand.formats.get(dtype, dtype)
                 _expect(found in NUMBERS, key if dtype in operand.formats else "dtypes", f"some of {formats}", found)
-        ordered = self.epilogue == tuple(name for name in EPILOGUE if name in self.epilogue)
-        _expect(ordered, "epilogue", f"some of {', '.join(EPILOGUE)}, in this order", ", ".join(self.epilogue))
         layouts = {f"layouts.{number}": layout for number, layout in enumerate(self.layouts)}
         for key, layout in {**layouts, "micro_layout": self.micro_layout}.items():
             for name, word in layout.items():
@@ -266,8 +253,7 @@ class OperatorSpec(File):
         rule(ordered and set(NEEDED) <= set(self.stages), f"key 'stages': expected {expected}, got {got}")
         blocking, costs, direct = self.blocking, self.costs, self.direct
         for name in (*blocking.runtime, *blocking.named):
-            among = f"'runtime' and 'named' among {', '.join(blocking.tunables)}"
-            _expect(name in blocking.tunables, "blocking", among, name)
+            _expect(name in blocking.tunables, "blocking", f"names among {', '.join(blocking.tunables)}", name)
         for name in blocking.tunables:
             _expect(name in self.defaults, "defaults", f"one for each blocking tunable, none is for '{name}'")
         for number, start in enumerate(self.starts):
