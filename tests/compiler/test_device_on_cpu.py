@@ -207,9 +207,12 @@ def test_a_kernel_applies_an_epilogue(b: int) -> None:
     assert not found.ok
 
 
-@pytest.mark.parametrize(("point", "dtype"), [extended(POINTS[1], "f16"), extended(OF_TF32[0], "f32_3xtf32")])
+@pytest.mark.parametrize(
+    ("point", "dtype"),
+    [extended(POINTS[1], "f16"), extended(OF_TF32[0], "f32_3xtf32"), extended(OF_MMA[1], "bf16")],
+)
 def test_a_kernel_of_tensor_cores_applies_an_epilogue(point: dict[str, int | str], dtype: str) -> None:
-    found = verdict(point, 0, 0, dtype, epilogue=True)
+    found = verdict(point, 0, 0, dtype, epilogue=True, of_16_bits="mma" if dtype == "bf16" else "wmma")
     assert found.ok, found
 
 
