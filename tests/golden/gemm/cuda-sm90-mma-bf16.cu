@@ -6,6 +6,19 @@
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 
+#ifndef TENSOROP_EPILOGUE
+#define TENSOROP_EPILOGUE
+/* What follows the sums of a row-major C, in this order: scales, bias, residual, activation. NULL: not asked for. */
+struct Epilogue {
+    const void *bias, *residual; /* of C's type */
+    const float *by_row, *by_col; /* scales */
+    int64_t ld, stride; /* of the residual's rows and matrices */
+    int bias_by_row; /* the bias has an element for each row, else for each column */
+    int pairs; /* two adjacent elements of bias and residual are a word */
+    int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
+    int present; /* 0: there is nothing to do */
+};
+#endif
 /* Arguments of a launch with pointers. */
 struct Args {
     int m, n, k, batch;
@@ -14,6 +27,8 @@ struct Args {
     const void *a, *b;
     void *c;
     int64_t lda, ldb, ldc, stride_a, stride_b, stride_c;
+    int general; /* beta is not 0, or there is an epilogue */
+    struct Epilogue epilogue;
 };
 
 namespace {
@@ -122,7 +137,7 @@ __device__ __forceinline__ float value(Element element) {
 
 __device__ __forceinline__ void block(int m, int n, int k, float alpha, float beta, const Element *a, size_t lda, const Element *b,
            size_t ldb, Element *c, size_t ldc, int row0, int col0, unsigned thread, bool pairs, bool words,
-           Element *tiles, float *sums) {
+           Element *tiles, float *sums, bool general, const Epilogue *epilogue, int matrix) {
     const int warp = thread / 32, lane = thread % 32;
     const int wm = warp / 4 * 32, wn = warp % 4 * 32;
     SumTile sum0_0;
@@ -476,6 +491,6 @@ extern "C" __global__ __launch_bounds__(256, 1) void tensorop_kernel(
     block(p.m, p.n, p.k, p.alpha, p.beta, static_cast<const Element *>(p.a) + matrix * p.stride_a, p.lda,
           static_cast<const Element *>(p.b) + matrix * p.stride_b, p.ldb, c, p.ldc, row0, col0, thread,
           p.ldc % 2 == 0 && p.stride_c % 2 == 0 && at % 4 == 0, p.ldc % 8 == 0 && at % 16 == 0,
-          reinterpret_cast<Element *>(raw), reinterpret_cast<float *>(raw));
+          reinterpret_cast<Element *>(raw), reinterpret_cast<float *>(raw), p.general, &p.epilogue, matrix);
 }
 } // namespace
