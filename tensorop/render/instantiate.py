@@ -170,7 +170,7 @@ def template_names(operator: Operator, platform: Platform, variant: Variant) -> 
 def vectors(platform: Platform, dtype: str) -> dict[str, object]:
     """The names of C without a kernel: facts, types and primitives of the shortest vectors, as functions."""
     primitives = platform.primitives_of(dtype)
-    own = {name: getattr(primitives, name) for name in _OF_PRIMITIVES}
+    own = {name: getattr(primitives, name) for name in (*_OF_PRIMITIVES, "headers")}
     return {**facts(platform, dtype, {}), **own, **render.functions(primitives)}
 
 
