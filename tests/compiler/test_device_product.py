@@ -96,6 +96,7 @@ def cases() -> list[dict[str, Any]]:
         found[-1] |= {"pad": [0, 8, 3][number % 3], "shift": [0, 8, 1][number // 3 % 3], "f16": number % 2}
         found[-1] |= {"alpha": [1, 2, -1][number % 3], "beta": [0, 1, 2][number % 3], "batch": [1, 3][number // 2 % 2]}
     found += [{**CASE, "m": m, "n": n, "k": 4096} for m, n in ((1, 1088), (1088, 1))]  # an operand comes once
+    found.append({**CASE, "m": 5, "n": 33, "k": 4097, "workspace": 1})  # padded copies
     found.append({**CASE, "m": 16, "n": 16, "k": 0, "beta": 2})
     found.append({**CASE, "m": 16, "n": 16, "k": 16, "alpha": 0, "beta": 2})
     found.append({**CASE, "m": 2, "n": 1, "k": 3, "batch": 65540})  # deeper than a grid
@@ -112,7 +113,7 @@ def test_calls_are_right_whatever_their_layout_alignment_and_workspace(calls: Ca
         assert result["kept"], (case, result)
         assert result["inputs"], (case, result)
     templates = {str(result["chosen"]).split()[0] for result in told["cases"]}
-    assert templates == {"wgmma", "wmma", "small"}
+    assert templates == {"wgmma", "mma", "small"}
     assert any(result["workspace"] for result in told["cases"])
     assert told["destroyed"] == 0
 

@@ -19,7 +19,7 @@ IDEAS = {one.name: one.ideas for one in offline.templates(GEMM.folder, "gemm")}
 
 @pytest.mark.extended
 def test_a_pair_of_configurations_is_measured_in_both_directions(tmp_path: Path) -> None:
-    words = ("author", "pairs", "gemm", "--platform", "cortex-a53", "--trials", 2, "--out", tmp_path / "pairs.jsonl")
+    words = ("author", "pairs", "gemm", "--platform", "cortex-a53", "--trials", 4, "--out", tmp_path / "pairs.jsonl")
     done = commands.tensorop(*words, "--format", "json", cwd=tmp_path)
     assert done.status == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]

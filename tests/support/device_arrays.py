@@ -183,17 +183,17 @@ def test_results_and_workspace_come_from_the_library_of_a() -> None:
     Owned.__module__ = "cupy.fake"
     sys.modules["cupy"] = cupy = library(stream=64)
     one = bits(np.ones(1), True)
-    a, b = (Owned(memory(33 * 65).reshape(f)) for f in ((33, 65), (65, 33)))
+    a, b = (Owned(memory(33 * 4002).reshape(f)) for f in ((33, 4002), (4002, 33)))  # padded copies
     a.view[...] = b.view[...] = one
     made = gemm(a, b)
     assert isinstance(made, Owned)
-    assert (made.values() == 65).all()
+    assert (made.values() == 4002).all()
     assert a.asked == [-1]  # it is on that stream itself
     assert [taken for taken in cupy.taken if taken[1] == "float16"] == [((33, 33), "float16")]
     room = [taken for taken in cupy.taken if taken[1] == "uint8"]
     assert len(room) == 1
-    gemm(a, b, made, workspace=ByInterface(memory(1 << 16).view(np.uint8), typestr="|u1"), stream=2000)
-    assert (made.values() == 65).all()
+    gemm(a, b, made, workspace=ByInterface(memory(1 << 20).view(np.uint8), typestr="|u1"), stream=2000)
+    assert (made.values() == 4002).all()
     assert a.asked == [-1, 2000]
     assert len([taken for taken in cupy.taken if taken[1] == "uint8"]) == 1
 
