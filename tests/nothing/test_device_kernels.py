@@ -119,9 +119,10 @@ def test_shipped_families_render_everywhere() -> None:
 
 
 def test_copies_of_floats_are_at_most_256_of_k_ahead() -> None:
-    """The gate refuses more, and a refused text of ours ends the job."""
+    """And tiles as wide: the gate refuses more, and a refused text of ours ends the job."""
     grid = family("fma").grid
     assert ((grid["stages"] - 2) * grid["tile_k"]).max() < 256
+    assert grid["tile_n"].max() <= 256
     assert (grid["turned"] * grid["tile_k"]).max() < 64  # ptxas spills the addresses of more pieces
 
 
