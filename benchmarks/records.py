@@ -198,13 +198,17 @@ class Kit(Record):
 
 
 class KitProblem(BaseModel):
-    """One problem of a product. us: by kernel of the product, and by query of cuBLASLt, "0" its first answer."""
+    """One problem of a product. us: by kernel of the product, and by query of cuBLASLt, "0" its first answer.
+
+    more: what the call does besides the product, e.g. `bias`
+    """
 
     model_config = ConfigDict(strict=True)
     m: int
     n: int
     k: int
     batch: int = 1
+    more: str = ""
     a_along_m: Literal[0, 1]
     b_along_k: Literal[0, 1]
     chosen: int
@@ -220,6 +224,7 @@ class KitProblem(BaseModel):
     def timed(self) -> OnGpu:
         layout = ("T" if self.b_along_k else "N") + ("T" if self.a_along_m else "N")  # as cuBLAS says, by columns
         shape = f"{f'{self.batch} x ' if self.batch > 1 else ''}{self.m}x{self.n}x{self.k}"
+        shape += f", {self.more}" if self.more else ""
         ours, first = self.variants_us[str(self.chosen)], self.cublaslt_us.get("0")
         best = min(self.cublaslt_us.values())
         return OnGpu(shape, layout, ours, best / ours, first / ours if first else None)

@@ -65,6 +65,7 @@ README_PAGES = ("gemm-rvv", "gemm-spacemit-k1", "gemm-cortex-a53", "gemm-avx512"
 BLOCKS = (
     "README.md",
     "docs/tutorial.md",
+    "docs/how-to/make-a-cuda-library.md",
     "docs/how-to/use-an-llm.md",
 )  # pages with marked blocks, where they have the marks
 BELOW, SMALL = 0.9, 4096  # of the baseline; multiply-adds up to which a shape counts as small
@@ -827,13 +828,25 @@ def results_block(found: Sequence[Measured]) -> str:
     return table(["platform", "geometric mean", "lowest", "how measured"], rows)
 
 
+def gpu_block(found: Sequence[Measured]) -> str:
+    """The newest records of kits, a row each."""
+    kits = [one for one in found if isinstance(one.data, Kit)]
+    newest = [one for one in kits if one.about.date == max(one.about.date for one in kits)]
+    rows = []
+    for one in newest:
+        lowest = min(one.gpu, key=lambda timed: timed.ratio)
+        mean = geomean(timed.ratio for timed in one.gpu)
+        rows.append([one.about.title, f"**{mean:.2f}**", f"{lowest.ratio:.2f} ({lowest.shape} {lowest.layout})"])
+    return table(["measured", "geometric mean", "lowest"], rows)
+
+
 def blocks(found: Sequence[Measured]) -> dict[str, str]:
     """The text of each marked block, by the mark's name."""
     outputs = {one.name.replace("-", " "): section(one).text for one in found if isinstance(one.data, Output)}
     outputs |= {one.name: steering_table(one.data) for one in found if isinstance(one.data, Steering)}
     shown = "; ".join(f"{one.title} {one.geomean:.2f} {one.how}" for one in least(found, best=False))
     plot = f"![Speedup of gemm over OpenBLAS: {shown}](docs/images/{OVERVIEW}.svg)"
-    return {"results plot": plot, "results": results_block(found), **outputs}
+    return {"results plot": plot, "results": results_block(found), "cuda": gpu_block(found), **outputs}
 
 
 def marked(text: str, blocks: Mapping[str, str], origin: str) -> str:

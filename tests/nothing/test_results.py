@@ -272,6 +272,7 @@ def test_rows_of_a_kit_are_checked(tmp_path):
     rows.write_text(line + "\n")
     (only,) = records.read(path, tmp_path).gpu
     assert (only.shape, only.layout, only.us, only.ratio, only.first) == ("8x4x2", "TN", 2.0, 1.5, 2.0)
+    assert records.KitProblem(**json.loads(line), more="bias").timed().shape == "8x4x2, bias"
     for broken, place in ((line[:50], r"rows.jsonl:1: expected JSON"), (line.replace('"3"', '"4"'), "key 'chosen'")):
         rows.write_text(broken + "\n")
         with pytest.raises(UsageError, match=place):
