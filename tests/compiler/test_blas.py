@@ -78,7 +78,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_routine_is_found(name: str, prefix: Path, tmp_path: Path) -> None:
     file, old, new, function = MUTANTS[name]

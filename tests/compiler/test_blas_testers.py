@@ -106,8 +106,10 @@ def test_lapacks_own_testers(letter: str, prefix: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_linear_algebra_of_wheels(name: str, prefix: Path, tmp_path: Path) -> None:
+def test_linear_algebra_of_wheels(name: str, prefix: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each test of NumPy's and SciPy's suites ends as without our library."""
+    if name == "scipy" and not request.config.getoption("--blas"):
+        pytest.skip("takes several minutes; `make test-blas` runs it")
     found = {}
     for how, words in {"alone": (), "ours": (sys.executable, "-m", "tensorop.preload", str(prefix), "--")}.items():
         file = tmp_path / f"{how}.xml"

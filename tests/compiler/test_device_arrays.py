@@ -38,6 +38,7 @@ def test_arrays_are_taken_as_they_lie_on_the_callers_stream(root: Path) -> None:
     assert done.stdout == "as expected\n"
 
 
+@pytest.mark.extended
 def test_an_epilogue_is_applied_to_arrays_as_they_lie(root: Path) -> None:
     with_epilogue = root.with_name("finishing")
     content, _ = made(platforms.load("cuda-sm90"), 3, epilogue=True)

@@ -32,6 +32,7 @@ def test_a_pair_of_configurations_is_measured_in_both_directions(tmp_path: Path)
         assert row["features"]["in_order"] == 1
 
 
+@pytest.mark.extended
 def test_a_failed_answer_of_a_recorded_dialogue_is_a_row(tmp_path: Path) -> None:
     with tarfile.open(DATA / "spacemit-k1-feedback-2.tar.xz") as archive:
         archive.extractall(tmp_path / "work" / "llm", filter="data")
