@@ -173,6 +173,7 @@ class JudgedFunction(Record):
     function: str
     calls: int
     error_over_bound: Number
+    differs: list[str] = Field(default_factory=list)
     findings: list[Finding]
 
 
