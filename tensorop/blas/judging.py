@@ -96,7 +96,7 @@ def judge(of: Judging, show: Callable[[str], None]) -> BlasJudgement:
     turns = _Turns(of, records, guests)
     with ThreadPoolExecutor(max(1, of.jobs)) as pool:
         for number in range(_LEAST_ROUNDS):
-            batches = [batch for record in records for batch in turns.round(record, number)]
+            batches = [batch for record in turns.living for batch in turns.round(record, number)]
             [*pool.map(partial(_run, of, program), batches)]
             least_s = time.monotonic() - begin
             show(f"round {number + 1} of {_LEAST_ROUNDS} that are made in any case: {least_s:.0f} s")
@@ -150,19 +150,19 @@ class _Turns:
     @property
     def planned(self) -> bool:
         """Whether all planned calls were made."""
-        return not any(map(self._unplanned, self._living()))
+        return not any(map(self._unplanned, self.living))
 
     def _unplanned(self, record: FunctionRecord) -> bool:
         begun, left = self._rounds[record.function], self._left[record.function]
         return begun < _PLANNED_ROUNDS or (begun == _PLANNED_ROUNDS and bool(left))
 
-    def _living(self) -> list[FunctionRecord]:
+    @property
+    def living(self) -> list[FunctionRecord]:
+        """The functions that are still called."""
         return [record for record in self._records if not record.hung and record.deaths < _MOST_DEATHS]
 
     def round(self, record: FunctionRecord, number: int) -> list[_Batch]:
         """The batches of a round: the first ones in all set-ups, further ones in one set-up after the other."""
-        if record not in self._living():
-            return []
         first = number < _LEAST_ROUNDS
         chosen = self._guests if first else self._guests[(number - _LEAST_ROUNDS) % len(self._guests) :][:1]
         # Elsewhere a child that hangs might outlive its judgement.
@@ -191,8 +191,7 @@ class _Turns:
                 self._spent_s[batch.record.function] += taken_s
 
     def _next(self) -> _Batch | None:
-        living = self._living()
-        if not living:
+        if not (living := self.living):
             return None
         record = min(living, key=lambda one: (not self._unplanned(one), self._spent_s[one.function]))
         left = self._left[record.function]
