@@ -77,13 +77,6 @@ static void near_put(Element *to, const Near &near) {
         broken();
     __builtin_memcpy(to, near.bits, sizeof near.bits);
 }
-static void float_pair_put(float *at, float x, float y, bool two, bool together) {
-    if (together && two && !multiple(at, 8))
-        broken();
-    at[0] = x;
-    if (two)
-        at[1] = y;
-}
 static void page_of(Page &page, const Pages *pages, int row, int rows) {
     page.number = row < rows ? pages->table[row >> pages->bits] : 0;
 }

@@ -75,11 +75,3 @@ static void together(Lane *warp) {
                 from[by_rows ? row * ld + col : col * ld + row];
         }
 }
-
-static void float_pair_put(float *at, float x, float y, bool two, bool together) {
-    if (together && two && !multiple(at, 8))
-        broken();
-    at[0] = x;
-    if (two)
-        at[1] = y;
-}

@@ -68,10 +68,3 @@ static void together(Lane *warp) {
 
 static bool pair_aligned(const Element *p) { return multiple(p, 4); }
 static bool floats_aligned(const float *p, int count) { return multiple(p, 4 * count); }
-static void float_pair_put(float *at, float x, float y, bool two, bool together) {
-    if (together && two && !multiple(at, 8))
-        broken();
-    at[0] = x;
-    if (two)
-        at[1] = y;
-}

@@ -112,6 +112,14 @@ template <int LEFT> static void copies_wait() {
         ++counted[WAITS], counted[AHEAD] += own->committed - own->done;
 }
 
+static void float_pair_put(float *at, float x, float y, bool two, bool together) {
+    if (together && two && !multiple(at, 8))
+        broken();
+    at[0] = x;
+    if (two)
+        at[1] = y;
+}
+
 #if !FLOATS
 static void elements_copy(Element *to, const Element *from, int left) {
     for (int e = 0; e < 8; ++e)
