@@ -27,7 +27,7 @@ ELEMENT: Mapping[str, type[Any]] = {"s": np.float32, "d": np.float64, "c": np.co
 _REAL = {"s": np.float32, "d": np.float64, "c": np.float32, "z": np.float64}
 _OTHER = {"U": "L", "L": "U"}
 _NAN, _NUMBER = 0xFF, 0x40  # bytes of an element that is NaN, and of one that is a few units
-_LAST = 8
+_LAST, _HALVED = 8, 16  # bits of a salt
 POSITIVE = ("d1", "d2")  # squares of scales
 _SALT = 40503  # operands have different values
 
@@ -166,6 +166,19 @@ class BlasCase:
         return _NUMBER if number else _NAN
 
     @property
+    def halved(self) -> bool:
+        """Whether complex operands begin at half of an element, which is as aligned as their parts must be."""
+        return self.placement is Placement.END and self.dtype in COMPLEX and bool(self.salt & _HALVED)
+
+    def _shifted(self, name: str) -> bool:
+        """Whether a number lies between an operand and the end of its page."""
+        return self.halved and not self.real(name)
+
+    def parts(self, name: str) -> int:
+        """The numbers in an operand's memory, with the one that shifts it."""
+        return self.places[name].size * (1 if self.real(name) else 2) + self._shifted(name)
+
+    @property
     def special_is_lost(self) -> bool:
         """Whether an operand has a NaN or an infinity."""
         return not all(map(math.isfinite, self.special.values()))
@@ -222,12 +235,21 @@ class BlasCase:
             value = self.scalars.get(one.name, 0)
             scalars += [complex(value).real, complex(value).imag]
         access = {name: Access.INOUT if self.routine.operands[name].written else Access.IN for name in names}
-        buffers = [Buffer(name, access[name], self.memory[name]) for name in names]
+        buffers = [Buffer(name, access[name], self._placed(name)) for name in names]
         buffers += [
             Buffer("result", Access.INOUT, np.full(2, np.nan)),
             Buffer("report", Access.INOUT, np.zeros(1, int)),
         ]
         return flags, scalars, buffers
+
+    def _placed(self, name: str) -> Array:
+        kind = _REAL[self.dtype]
+        parts: Array = self.memory[name]
+        return np.append(parts.view(kind), np.full(1, np.nan, kind)) if self._shifted(name) else parts
+
+    def own(self, name: str, after: Array) -> Array:
+        """An operand's memory in that which the harness gave back."""
+        return after[:-1].view(ELEMENT[self.dtype]) if self._shifted(name) else after
 
     def _number(self, one: Argument, names: list[str]) -> int:
         if one.role is Role.OPERAND:

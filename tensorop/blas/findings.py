@@ -30,6 +30,7 @@ def traits(ruled: Ruled) -> dict[str, str]:
         found[one.name] = "larger than needed" if case.padding.get(one.of) else "the least"
     found |= {name: _PLAIN.get(value, "other") for name, value in case.scalars.items()}  # type: ignore[call-overload]
     found["two inputs"] = "in the same memory" if case.shared else "apart"
+    found["operands"] = "at half an element" if case.halved else "aligned to elements"
     found["call"] = (
         ("the first", "the second of two equal ones")[ruled.again] if ruled.again < 2 else "one of many equal ones"
     )
@@ -251,6 +252,7 @@ def described(ruled: Ruled) -> str:
         *(f"ld{name}={case.leading(name)}" for name in case.padding),
         *(f"inc{name}={step}" for name, step in case.steps.items()),
         *(["both inputs in the same memory"] if case.shared else []),
+        *(["operands at half an element"] if case.halved else []),
         *([f"wrong {case.wrong}"] if case.wrong else []),
         *([f"threads={ruled.threads}"] if ruled.threads > 1 else []),
         *([f"VLEN={ruled.vlen}"] if ruled.vlen else []),

@@ -60,7 +60,7 @@ def write(library: BlasLibrary, ruled: Ruled, variables: Sequence[tuple[str, str
     by_argument = ruled.differs == BY_ARGUMENT
     kind, returned = real(case.dtype), "void" if by_argument else interface.returns(case.routine, case.dtype)
     declared = [
-        f"*{_name(one)} = memory({_parts(case, one)} * sizeof({kind}), {case.filling(one)})"
+        f"*{_name(one)} = memory({case.parts(one)} * sizeof({kind}), {case.filling(one)})"
         for one in case.routine.operands
     ]
     lines = [f"{kind} {', '.join(declared)};"]
@@ -75,7 +75,7 @@ def write(library: BlasLibrary, ruled: Ruled, variables: Sequence[tuple[str, str
         inputs = [_name(name) for name, one in case.routine.operands.items() if not one.written]
         page = "(void *)((uintptr_t){0} / 4096 * 4096)"
         body += [
-            f"mprotect({page.format(one)}, {_parts(case, one.lower())} * sizeof({kind}), PROT_READ);" for one in inputs
+            f"mprotect({page.format(one)}, {case.parts(one.lower())} * sizeof({kind}), PROT_READ);" for one in inputs
         ]
     made = f"call({', '.join(['result'] * by_argument + _arguments(interface, case))});"
     body.append(f"result = {made}" if returned != "void" else made)
@@ -95,11 +95,6 @@ def write(library: BlasLibrary, ruled: Ruled, variables: Sequence[tuple[str, str
 
 def _name(operand: str) -> str:
     return operand.upper()
-
-
-def _parts(case: BlasCase, name: str) -> int:
-    """The numbers in an operand's memory."""
-    return case.places[name].size * (1 if case.real(name) else 2)
 
 
 def _types(interface: BlasInterface, case: BlasCase) -> list[str]:

@@ -96,8 +96,10 @@ def ruled(
 
 def left(case: BlasCase, number: int, reply: Reply) -> Mapping[str, Array]:
     """What a call left: its outputs, the result and the number of a wrong argument."""
-    own = {name: reply.outputs.get(f"{name}@{number}") for name in (*case.routine.operands, "result", "report")}
-    return {name: array for name, array in own.items() if array is not None}
+    operands = case.routine.operands
+    found = {name: reply.outputs.get(f"{name}@{number}") for name in (*operands, "result", "report")}
+    present = {name: array for name, array in found.items() if array is not None}
+    return {name: case.own(name, array) if name in operands else array for name, array in present.items()}
 
 
 def _judged(case: BlasCase, found: Mapping[str, Array], wanted: Mapping[str, Expected], again: int) -> Ruled:
@@ -219,8 +221,9 @@ def _index_with_nan(case: BlasCase, found: int) -> str:
     with np.errstate(all="ignore"):
         x = case.memory["x"][case.places["x"].place[:, 0]]
         size = np.abs(x.real) + np.abs(x.imag)
-    largest = "of the largest number" if size[found - 1] == np.nanmax(size) else "another"
-    return f"index with a NaN: {'of the NaN' if np.isnan(size[found - 1]) else largest}"
+    if np.isnan(size[found - 1]):
+        return "index with a NaN: of the NaN"
+    return f"index with a NaN: {'of the largest number' if size[found - 1] == np.nanmax(size) else 'another'}"
 
 
 def _solved(case: BlasCase, outputs: Mapping[str, Array], worst: float, again: int) -> Ruled:

@@ -69,6 +69,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "SYRK_INDEFINITE": ("dsyrk", "wrong result"),
     "ROTMG_SECOND_SCALE": ("drotmg", "wrong result"),
     "DOTC_LAST_ELEMENT": ("zdotc", "wrong result"),
+    "DOTC_ALIGNED_LOADS": ("zdotc", "crash"),
 }
 BASIC = ("SYRK_OTHER_HALF", "SYMM_BOTH_HALVES", "DOT_LAST_ELEMENT")
 

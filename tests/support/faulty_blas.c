@@ -55,6 +55,7 @@ enum {
     SYRK_INDEFINITE,
     ROTMG_SECOND_SCALE,
     DOTC_LAST_ELEMENT,
+    DOTC_ALIGNED_LOADS,
 };
 
 #ifdef WIDE
@@ -118,6 +119,8 @@ static double _Complex dotc(integer n, const double _Complex *x, integer incx,
                             const double _Complex *y, integer incy) {
     double _Complex sum = 0;
     at_t i = start(n, incx), j = start(n, incy);
+    if (FAULT == DOTC_ALIGNED_LOADS && n > 0 && (uintptr_t)x % sizeof *x != 0)
+        __builtin_trap(); /* as a load of 16 aligned bytes does */
     for (integer k = 0; k < n - (FAULT == DOTC_LAST_ELEMENT && n % 8 == 7);
          k++, i += incx, j += incy)
         sum += conj(x[i]) * y[j];
