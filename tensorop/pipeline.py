@@ -85,11 +85,7 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
         subpackages.require("cluster", "crew", "--workers").check(job, target)
     _check_c(job, operator, target)
     _check_math(job, operator, target)
-    if job.epilogue and not (operator.epilogue and target.maths(operator, "f32")):
-        raise UsageError(
-            f"--epilogue has no effect for {operator.name} on platform '{target.platform.name}'",
-            hint="remove --epilogue, or use a GPU platform",
-        )
+    _check_epilogue(job, operator, target)
     strategy.load(job.tuner, job.plugins).check()  # refused before any work: an unknown name, a missing package
     _check_effect(job, target)
     authoring.own(operator, job, target)
@@ -100,6 +96,24 @@ def run(job: Job, stop: StopRequest | None = None) -> Generator[Event, None, Non
         stop.grid_s = plan.seconds["library"] / 2 + plan.seconds["verification"]
     events = _run(job, operator, target, stop, plan, sources)
     yield from (events if plan is None else reckoning.watched(events, plan))
+
+
+def _check_epilogue(job: Job, operator: Operator, target: Target) -> None:
+    """Raises UsageError for --epilogue where no library has epilogues."""
+    if not job.epilogue or (operator.epilogue and target.maths(operator, "f32")):
+        return
+    served = operators.with_epilogue(operator, job.plugins) if target.measures else None
+    if served is None:
+        raise UsageError(
+            f"--epilogue has no effect for {operator.name} on platform '{target.platform.name}'",
+            hint="remove --epilogue, or use gemm",
+        )
+    if lacking := [dtype for dtype in job.dtypes if dtype not in served.dtypes]:
+        known = ", ".join(served.dtypes)
+        raise UsageError(
+            f"--epilogue supports {known} on platform '{target.platform.name}'; got --dtype {', '.join(lacking)}",
+            hint=f"use --dtype {','.join(served.dtypes)}, or remove --epilogue",
+        )
 
 
 _NOTHING_SEARCHED = "with --no-search: nothing is searched"
@@ -414,8 +428,9 @@ def _controls(whole: JobContext) -> Iterator[Event]:
     """Verifies the negative controls; if one passes, verification itself is broken and the run stops."""
     yield Phase("negative controls", "verification must reject known-wrong kernels")
     operator, target, job = whole.operator, whole.target, whole.job
-    judge = controls.ControlRun(operator, target.platform, target.runner, whole.seed)
-    results = judge.run(job.dtypes, job.jobs)
+    judged = (operator, operators.with_epilogue(operator, job.plugins) if job.epilogue else None)
+    runs = [controls.ControlRun(one, target.platform, target.runner, whole.seed) for one in judged if one]
+    results = tuple(result for run in runs for result in run.run(job.dtypes, job.jobs))
     whole.journal.note(
         "controls",
         [result.to_json() for result in results],

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from tensorop.package.arguments import LARGEST, flag, leading, overlaps_itself, real, require_apart, require_output
 
+from .epilogue_call import Result, declaration, finishing, require_activation
+
 _ROW_MAJOR, _COLUMN_MAJOR = 101, 102
 _PLAIN, _TRANSPOSED = 111, 112
 _OVERLAP = -2
@@ -49,7 +51,7 @@ _KINDS = {
 
 def declarations(dtypes: Sequence[str]) -> str:
     """The C declarations `bind` uses, for cffi."""
-    return "".join(_DECLARATION.format(dtype=dtype, real=_KINDS[dtype].real) for dtype in dtypes)
+    return "".join(_DECLARATION.format(dtype=dtype, real=_KINDS[dtype].real) + declaration(dtype) for dtype in dtypes)
 
 
 class _Plan(NamedTuple):
@@ -65,6 +67,7 @@ class _Plan(NamedTuple):
     c_lies: int
     shape: tuple[int, int]
     result: np.dtype[Any]
+    dtype: str
 
 
 def bind(library: Any) -> Callable[..., Matrix]:
@@ -111,7 +114,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
         call.alpha = 1
         call.m, call.n, call.k, call.lda, call.ldb, call.ldc = m, n, k, lda, ldb, ldc
         function = getattr(library.lib, f"tensorop_gemm_{dtype}_call")
-        plan = _Plan(function, call, a_lies, b_lies, c_lies, (m, n), result)
+        plan = _Plan(function, call, a_lies, b_lies, c_lies, (m, n), result, dtype)
         if key is not None and x is a and y is b and not copied:
             if len(plans) >= _MOST_PLANS:
                 plans.clear()
@@ -127,14 +130,24 @@ def bind(library: Any) -> Callable[..., Matrix]:
         beta: float = zero,
         transpose_a: bool = False,
         transpose_b: bool = False,
+        bias: Matrix | None = None,
+        residual: Matrix | None = None,
+        scale_rows: Matrix | None = None,
+        scale_columns: Matrix | None = None,
+        activation: str = "none",
     ) -> Matrix:
         """C = alpha * op(A) @ op(B) + beta * C; returns C.
+
+        With an epilogue, of a library made with `--epilogue`, C = activation(scale_rows[:, None] * scale_columns
+        * (alpha * op(A) @ op(B) + beta * C) + bias + residual), for float32 and float64.
 
         a: (m, k), or (k, m) with transpose_a
         b: (k, n), or (n, k) with transpose_b
         c: (m, n), written in place; None for a new array, and then beta must be 0
         alpha, beta: numbers, rounded to the type of `c`; at beta = 0, `c` is not read. For int8 they are integers
         transpose_a, transpose_b: whether `a` or `b` is transposed
+        bias, scale_columns: (n); scale_rows: (m); residual: (m, n), which may be `c`; all of the dtype of `c`
+        activation: `none`, `relu`, `gelu` (its tanh form) or `silu`
 
         `a` and `b` have one dtype that the library holds: float32, float64, int8, float16 or bfloat16 (of ml_dtypes, or
         its bits as uint16). `c` has the same dtype, but int32 for int8 and float32 for the 16-bit types. int32 results
@@ -144,8 +157,11 @@ def bind(library: Any) -> Callable[..., Matrix]:
 
         Raises TypeError for a wrong dtype, and for alpha, beta or a transpose of a wrong type. Raises ValueError for
         shapes that do not fit, and for a `c` that is read-only or overlaps `a`, `b` or itself. Raises ValueError too
-        for an alpha or beta that must be an integer, or that is too large for the type of `c`.
+        for an alpha or beta that must be an integer, or that is too large for the type of `c`. Raises RuntimeError for
+        an epilogue that the library lacks.
         """
+        step = 0 if activation == "none" else require_activation(activation)
+        plain = step == 0 and bias is residual is scale_rows is scale_columns is None
         if alpha is not one or beta is not zero:
             alpha = alpha if type(alpha) is float else real("alpha", alpha, error=TypeError)
             beta = beta if type(beta) is float else real("beta", beta, error=TypeError)
@@ -168,7 +184,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
                 plan = plans.get(key)
         if plan is None:
             a, b, plan = planned(key, a, b, c, transpose_a, transpose_b)
-        function, call, a_lies, b_lies, c_lies, shape, result = plan
+        function, call, a_lies, b_lies, c_lies, shape, result, dtype = plan
         if c is None:
             if beta != 0:
                 raise ValueError("beta is not 0, so c must be given")
@@ -183,14 +199,22 @@ def bind(library: Any) -> Callable[..., Matrix]:
                     bits = 8 * result.itemsize
                     alpha, beta = real("alpha", alpha, bits), real("beta", beta, bits)
                 call.alpha, call.beta = alpha, beta
+        also: tuple[Any, ...] = ()
+        if not plain:
+            given = {"bias": bias, "residual": residual, "scale_rows": scale_rows, "scale_columns": scale_columns}
+            into = Result(out, dtype, call.layout == _ROW_MAJOR, beta == 0)
+            function, record, _kept = finishing(library, into, given, step)
+            also = (record,)
         status = function(
             call,
+            *also,
             from_buffer(a if a_lies == _BY_ROW else a.T if a_lies == _BY_COLUMN else _first(a, a_lies)),
             from_buffer(b if b_lies == _BY_ROW else b.T if b_lies == _BY_COLUMN else _first(b, b_lies)),
             from_buffer(out if c_lies == _BY_ROW else out.T if c_lies == _BY_COLUMN else _first(out, c_lies)),
         )
         if status == _OVERLAP:
-            raise ValueError("c overlaps a or b: give an array with memory of its own")
+            others = "a or b" if plain else "a, b or an array of the epilogue"
+            raise ValueError(f"c overlaps {others}: give an array with memory of its own")
         if status != 0:
             raise RuntimeError(f"gemm returned status {status}; include/tensorop/gemm.h says what it means")
         if out is not c:

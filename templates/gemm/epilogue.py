@@ -68,11 +68,14 @@ def before_activation(sums: Array, of: Epilogue) -> Array:
     return x
 
 
-def finished(exact: Array, bound: Array, of: Epilogue, unit: float, tiny: float) -> tuple[Array, Array]:
+def finished(
+    exact: Array, bound: Array, of: Epilogue, unit: float, tiny: float, negligible: float = NEGLIGIBLE
+) -> tuple[Array, Array]:
     """What C must be after its epilogue, in the type of `exact`, and how far from it a computed element may lie.
 
     exact, bound: of alpha op(A) op(B) + beta C (oracle.py); unit, tiny: half an ulp and the least denormal of the type
-    in which kernels compute the epilogue. A further rounding to the type of C is not in the bound.
+    in which kernels compute the epilogue; negligible: of x, what may be missing of GELU and SiLU. A further rounding to
+    the type of C is not in the bound.
 
     An error of the sum grows with the scales and then at most with the steepest slope of the activation. Added are
     one unit for each rounding before the activation, of the magnitudes that are added there; and for GELU and SiLU 16
@@ -91,7 +94,8 @@ def finished(exact: Array, bound: Array, of: Epilogue, unit: float, tiny: float)
         y = activated(x, of.activation)
         if of.activation in ("gelu", "silu"):
             exponent = np.abs(_exponent(x, of.activation))
-            own = unit * (_SIGMOID + 4 * np.minimum(exponent, 128)) * np.abs(y) + tiny + NEGLIGIBLE * np.abs(x)
+            size = _SIGMOID + 4 * np.minimum(exponent, -np.log2(tiny))
+            own = unit * size * np.abs(y) + tiny + negligible * np.abs(x)
             bound = STEEPEST * bound + own
         return y, bound.astype(np.float64)
 

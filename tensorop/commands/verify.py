@@ -18,6 +18,7 @@ from tensorop.model.verdict import ControlResult, Seed, Verdict
 from tensorop.render import adapting, instantiate
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
+from tensorop.specs import operators
 from tensorop.target import Target
 from tensorop.verify import controls, grid
 from tensorop.verify.answers import Answers
@@ -46,9 +47,31 @@ def verify(
     timed: measured problems; the library is also judged on them, with its own dispatch, at the VLENs of measurements,
     by `answers` where these are known
     paths: the calls of the kernels' paths are made too
+    Then, of a library with epilogues, the same for calls with one.
     Raises UsageError if a file cannot be read, JobError if the library is unsafe to load or does not load.
     """
     found.require_fit()
+    yield from _verified(found, target, seed, threads, jobs, timed, answers, paths)
+    if (other := _with_epilogue(found)) is not None:
+        yield from _verified(other, target, seed, threads, jobs, (), None, None)
+
+
+def _with_epilogue(found: Opened) -> Opened | None:
+    """The library as the operator of its calls with an epilogue; None if it has none."""
+    operator = found.card.get("facts", {}).get("epilogue") and operators.with_epilogue(found.operator, found.plugins)
+    return dataclasses.replace(found, operator=operator) if operator else None
+
+
+def _verified(
+    found: Opened,
+    target: Target,
+    seed: Seed,
+    threads: Sequence[int],
+    jobs: int,
+    timed: Sequence[Problem],
+    answers: Answers | None,
+    paths: LibraryPaths | None,
+) -> Iterator[Verdict]:
     judge = _Judge(found, target, seed, answers or Answers(found.operator.reference), paths)
     parts: list[tuple[str, list[Future[Verdict]]]] = []
     several: dict[str, Future[list[Verdict]]] = {}
@@ -80,6 +103,8 @@ def quick(found: Opened, target: Target, seed: Seed, timed: Iterable[Problem] = 
     for dtype in found.dtypes:
         for vlen in target.verify_vlens:
             yield judge.quick(dtype, vlen, problems)
+            if (other := _with_epilogue(found)) is not None:
+                yield _Judge(other, target, seed).quick(dtype, vlen, ())
 
 
 def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResult, ...]:
@@ -88,7 +113,9 @@ def run_controls(found: Opened, target: Target, seed: Seed) -> tuple[ControlResu
     Raises JobError if verification gives a wrong verdict on a control, and the errors of `verify`.
     """
     found.require_fit()
-    return controls.ControlRun(found.operator, found.platform, target.runner, seed).run(found.dtypes)
+    both = (found, _with_epilogue(found))
+    runs = (controls.ControlRun(one.operator, found.platform, target.runner, seed) for one in both if one)
+    return tuple(result for run in runs for result in run.run(found.dtypes))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -223,6 +223,7 @@ def _stage(whole: JobContext, found: list[Winners]) -> Staged:
     noted = [data["used"] for name, data in whole.journal.history.notes if name == start.NOTE]
     facts |= {"warm_start": noted[-1] if noted else []}
     facts |= {"unsafe": True} if job.unsafe else {}
+    facts |= {"epilogue": True} if job.epilogue else {}
     shapes = (
         f"{len(job.shapes)} shapes of {job.suite}" if job.suite in whole.operator.suites else "the shapes asked for"
     )

@@ -123,7 +123,8 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
     """
     operator, winners = part.operator, part.winners
     spec = products.load(operator)
-    work = _Work(operator, platform, spec, part.texts)
+    epilogue = bool(part.facts.get("epilogue"))
+    work = _Work(operator, platform, spec, part.texts, epilogue)
     entries = {w.dtype: _entries(operator, w) for w in winners}
     shared: dict[str, Any] = {
         "operator": operator.name,
@@ -140,6 +141,7 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         "by_vlen": any(len(w.trees) > 1 for w in winners),
         "card_literal": card.literal(provenance),
         "card_marker_length": len(card.MARKER),
+        "epilogue": epilogue,
         **spec.settings,
     }
     units = []
@@ -149,7 +151,8 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         work.private += drivers
         names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
         names["trees"] = [_tree(operator, tree, part.measured) for tree in w.trees]
-        for n, tuned in (*((n, False) for n in spec.dtype), *((n, True) for n in spec.tuned)):
+        more = spec.epilogue if epilogue else ()
+        for n, tuned in (*((n, False) for n in (*spec.dtype, *more)), *((n, True) for n in (*spec.tuned, *more))):
             vectors = instantiate.vectors(platform, w.dtype) if tuned else {}
             text = work.product(n, {**names, **vectors, "tuned": tuned})
             name = f"{Path(n).stem}_{w.dtype}{'_tuned' if tuned else ''}.c"
@@ -157,7 +160,8 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
     libraries: list[ProductLibrary] = []
     for name, library in spec.libraries.items():
         first = not libraries
-        exports = [symbol for kind in ("all", *shared["dtypes"]) for symbol in library.names.get(kind, ())]
+        kinds = ["all", *shared["dtypes"], *(f"epilogue {dtype}" for dtype in shared["dtypes"] if epilogue)]
+        exports = [symbol for kind in kinds for symbol in library.names.get(kind, ())]
         own = [
             Unit(f, work.product(f, shared), entries=tuple(exports), needs=_needs(spec, f))
             for f in (*library.sources, *(products.SOURCES if first else ()))
@@ -203,8 +207,10 @@ _Entries = dict[tuple[int, int], dict[str, Any]]  # (number of the variant, VLEN
 class _Work:
     """Renders the texts of one product."""
 
-    def __init__(self, operator: Operator, platform: Platform, spec: products.ProductSpec, texts: Texts) -> None:
-        self.operator, self.platform, self.spec, self.texts = operator, platform, spec, texts
+    def __init__(
+        self, operator: Operator, platform: Platform, spec: products.ProductSpec, texts: Texts, epilogue: bool
+    ) -> None:
+        self.operator, self.platform, self.spec, self.texts, self.epilogue = operator, platform, spec, texts, epilogue
         self.private: list[tuple[str, str]] = []
         self._env = render.environment(products.folders(operator))
 
@@ -254,7 +260,7 @@ class _Work:
         variant = variant.at(vlen)
         text = self.texts.judged(self.operator, self.platform, variant)
         names = instantiate.around(self.operator, self.platform, variant, text)
-        return {**names, "written_for": vlen}
+        return {**names, "written_for": vlen, "epilogue": self.epilogue}
 
     def _group(self, winners: Winners) -> list[_Kernel]:
         """Groups variants whose kernels have the same text: a blocking tunable may or may not change the kernel."""

@@ -28,7 +28,7 @@ class LibrarySpec(Record):
 
     description: str
     sources: tuple[str, ...] = Field(default=(), strict=False)
-    names: dict[str, list[str]] = Field(default_factory=dict)  # dtype or `all` -> public symbols
+    names: dict[str, list[str]] = Field(default_factory=dict)  # dtype, `all` or `epilogue DTYPE` -> public symbols
     api: str = ""  # interface of adapter.c that it has for these dtypes; comparisons with other libraries use it
     # its names for each of the product's BLAS routines, where {routine} is the routine with the letter of a type
     routines: tuple[str, ...] = Field(default=(), strict=False)
@@ -57,6 +57,8 @@ class ProductSpec(File):
     # those of `dtype` that are compiled again for the platform's ISA: their templates see that `tuned` is true, and the
     # names of `instantiate.vectors`
     tuned: tuple[str, ...] = Field(default=(), strict=False)
+    # those of libraries with epilogues, once a dtype and compiled twice as `tuned`; their names: `epilogue DTYPE`
+    epilogue: tuple[str, ...] = Field(default=(), strict=False)
     libraries: dict[str, LibrarySpec] = Field(default_factory=dict)  # by default tensorop_OPERATOR
     types: dict[str, dict[str, str]] = Field(default_factory=dict)  # dtype -> variables for the templates
     statuses: dict[str, str] = Field(default_factory=dict)  # name -> sentence, numbered from 1; by default the faults

@@ -100,9 +100,11 @@ def product(
     dtypes: tuple[str, ...] = ("f32", "f64"),
     found: Sequence[Winners] | None = None,
     operator: str = "gemm",
+    epilogue: bool = False,
 ) -> Product:
     """found: other winners than the fixed ones of `dtypes`; operator: gemm, or one that extends it."""
-    part = OperatorPart(operators.load(operator), winners(dtypes) if found is None else found, FACTS, "Fixed by a test")
+    facts = {**FACTS, "epilogue": True} if epilogue else FACTS
+    part = OperatorPart(operators.load(operator), winners(dtypes) if found is None else found, facts, "Fixed by a test")
     return making.product(platforms.load(platform), [part])
 
 
@@ -118,15 +120,17 @@ def install(
     dtypes: tuple[str, ...] = ("f32", "f64"),
     found: Sequence[Winners] | None = None,
     operator: str = "gemm",
+    epilogue: bool = False,
 ) -> Path:
     """A copy of the product in `folder`. The first test of a run that wants a product makes it for all."""
-    wanted = repr((platform, operator, winners(dtypes) if found is None else found))
+    more = ("epilogue",) if epilogue else ()
+    wanted = repr((platform, operator, winners(dtypes) if found is None else found, *more))
     name = hashlib.sha256(wanted.encode()).hexdigest()[:16]
     made = Path(os.environ["TENSOROP_OBJECTS"]).with_name("products") / name
     made.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{made}.lock"):
         if not made.exists():
-            publish.publish(publish.stage(product(platform, dtypes, found, operator), made), made)
+            publish.publish(publish.stage(product(platform, dtypes, found, operator, epilogue), made), made)
     folder.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copytree(made, folder, symlinks=True, dirs_exist_ok=True))
 
