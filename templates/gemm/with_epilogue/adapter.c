@@ -2,8 +2,10 @@
 #include "bind.h"
 #include "slots.h"
 
+#include <stddef.h>
+
 #define CBLAS_TRANS(flag) ((flag) ? 112 : 111)
-#define GIVEN(flag, name) (c->flag[FLAG_##flag] ? c->buffer[BUFFER_##name] : NULL)
+#define GIVEN(of, name) (c->flag[FLAG_##of] ? c->buffer[BUFFER_##name] : NULL)
 
 #define OURS(dtype, real)                                                                          \
     struct call_of_##dtype {                                                                       \

@@ -1,0 +1,15 @@
+"""Epilogues of gemm on vectors of RISC-V and ARM, in the emulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import epilogues
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("platform", ["rvv", "neon"])
+def test_calls_with_epilogues_are_right(platform: str, tmp_path: Path) -> None:
+    epilogues.accepted(platform, tmp_path / "gemm")
