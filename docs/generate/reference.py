@@ -280,7 +280,8 @@ def _functions(operator: Operator) -> str:
     rows = []
     for dtype, types in spec.types.items():
         operand = types.get("operand", types["real"])
-        names = next(iter(spec.libraries.values())).names[dtype]
+        of = next(iter(spec.libraries.values())).names
+        names = [*of[dtype], *of.get(f"epilogue {dtype}", ())]
         rows.append((code(dtype), " ".join(map(code, names)), code(operand), code(types.get("result", types["real"]))))
     return table(["dtype", "Functions", "Inputs", "Output and coefficients"], rows)
 
@@ -292,7 +293,7 @@ def _header(name: str, operator: Operator, purpose: str, more: str = "") -> Iter
     names: dict[str, object] = {"dtypes": ["bf16", "f16"] if device else ["f32"], "types": spec.types}
     names |= {"platform_name": "PLATFORM", "arch": "riscv64", "tool_version": tensorop.__version__}
     names |= {"routines": routines.described(spec.routines), "statuses": spec.statuses}
-    names |= {"in_size": 2, "c_size": 2, "measured": None, "operator": operator.name, **spec.settings}
+    names |= {"in_size": 2, "c_size": 2, "measured": None, "operator": operator.name, "epilogue": True, **spec.settings}
     names |= library.terms(operator) if device else {}
     folders = kernels.folders(operator) if device else products.folders(operator)
     text = render.formatted(render.environment(folders).get_template(template).render(names))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import _cffi_backend
 import numpy as np
 from numpy.typing import NDArray
 
+from tensorop.package import torch_module
 from tensorop.package.arguments import LARGEST, flag, leading, overlaps_itself, real, require_apart, require_output
 
 from .epilogue_call import Result, declaration, finishing, require_activation
@@ -221,6 +223,11 @@ def bind(library: Any) -> Callable[..., Matrix]:
             c[...] = out
         return c
 
+    def torch() -> Any:
+        op = torch_module.load(Path(__file__).with_name("torch_op.py"))
+        return op.Gemm(library, gemm, "cpu")
+
+    gemm.torch = torch  # type: ignore[attr-defined]
     return gemm
 
 

@@ -1,8 +1,12 @@
-"""gemm with its epilogue as a custom operator of PyTorch: what tensorop.load(DIR).gemm.torch() returns."""
+"""gemm with its epilogue as a custom operator of PyTorch: what tensorop.load(DIR).gemm.torch() returns.
+
+Tensors are on the GPU, or of a library for processors on the processor.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +14,7 @@ from torch import Tensor
 
 from tensorop.package.arguments import real
 
-_DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+_DTYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16, "f16": torch.float16}
 _ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 
@@ -19,6 +23,7 @@ class _Product(NamedTuple):
 
     gemm: Callable[..., Any]
     dtypes: dict[torch.dtype, torch.dtype]
+    device: str  # "cuda" or "cpu"
 
 
 _products: dict[str, _Product] = {}  # by the path of the library
@@ -27,7 +32,7 @@ _products: dict[str, _Product] = {}  # by the path of the library
 @torch.library.custom_op(
     "tensorop::gemm",
     mutates_args=(),
-    device_types="cuda",
+    device_types=("cuda", "cpu"),
     schema="(Tensor a, Tensor b, str library, Tensor? bias=None, Tensor? residual=None, Tensor? scale_rows=None, "
     "Tensor? scale_columns=None, str activation='none', float alpha=1.0) -> Tensor",
 )
@@ -38,9 +43,18 @@ def _gemm(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
         x, y, residual = (_dense(one) for one in (a, b, residual))
         vectors = {"bias": bias, "scale_rows": scale_rows, "scale_columns": scale_columns}
         given = {name: None if one is None else one.detach().contiguous() for name, one in vectors.items()}
-        of = _products[library].gemm
-        of(x, y, out, residual=residual, activation=activation, alpha=alpha, **given)
+        of, device = _products[library].gemm, _products[library].device
+        compute = of if device == "cuda" else partial(_each, of)
+        compute(x, y, out, residual=residual, activation=activation, alpha=alpha, **given)
     return out
+
+
+def _each(gemm: Callable[..., Any], a: Tensor, b: Tensor, out: Tensor, *, residual: Tensor | None, **more: Any) -> None:
+    """The products of a batch, one after the other, by a library for NumPy arrays."""
+    given = {name: one.numpy() if isinstance(one, Tensor) else one for name, one in more.items()}
+    for at in range(out.shape[0]) if out.dim() == 3 else (...,):
+        x, y, z = (None if one is None else (one[at] if one.dim() == 3 else one).numpy() for one in (a, b, residual))
+        gemm(x, y, out[at].numpy(), residual=z, **given)
 
 
 @_gemm.register_fake
@@ -71,8 +85,9 @@ def _output(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
         raise ValueError(f"activation must be one of {', '.join(_ACTIVATIONS)}; got {activation!r}")
     given = {"bias": bias, "residual": residual, "scale_rows": scale_rows, "scale_columns": scale_columns}
     for name, one in (("a", a), ("b", b), *given.items()):
-        if one is not None and one.device.type not in ("cuda", "meta"):
-            raise NotImplementedError(f"this gemm computes on GPUs; {name} is on {one.device}")
+        if one is not None and one.device.type not in (product.device, "meta"):
+            where = "GPUs" if product.device == "cuda" else "processors"
+            raise NotImplementedError(f"this gemm computes on {where}; {name} is on {one.device}")
     if a.dtype not in product.dtypes or b.dtype != a.dtype:
         held = ", ".join(map(str, product.dtypes))
         raise TypeError(f"a is {a.dtype}, b {b.dtype}: this library holds {held}, both alike")
@@ -87,7 +102,7 @@ def _output(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
     for name, one in given.items():
         if one is None:
             continue
-        dtype = torch.float32 if name.startswith("scale") else out.dtype
+        dtype = torch.float32 if name.startswith("scale") and product.device == "cuda" else out.dtype
         fits = (*one.shape,) == shapes[name] or (name == "residual" and (*one.shape,) == (m, n))
         if not fits or one.dtype != dtype:
             raise ValueError(f"{name} must be {dtype} of shape {shapes[name]}; got {one.dtype} of {(*one.shape,)}")
@@ -95,17 +110,18 @@ def _output(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
 
 
 class Gemm:
-    """A function of tensors on GPUs; help(function.__call__) describes it.
+    """A function of tensors on GPUs or processors; help(function.__call__) describes it.
 
     It can be pickled, also in a module: it is the path of its product then, which is loaded again.
     """
 
-    def __init__(self, library: Any, gemm: Callable[..., Any]) -> None:
-        """library: as `bind` has it; gemm: its function for arrays"""
+    def __init__(self, library: Any, gemm: Callable[..., Any], device: str = "cuda") -> None:
+        """library: as `bind` has it; gemm: its function for arrays on the device, "cuda" or "cpu" """
         self._library, self._again = str(library.file), library.again("gemm.torch")
         wide = any(dtype.endswith("_f32") for dtype in library.dtypes)
-        kinds = {_DTYPES[dtype.partition("_")[0]] for dtype in library.dtypes}
-        _products[self._library] = _Product(gemm, {one: torch.float32 if wide else one for one in kinds})
+        served = [dtype.partition("_")[0] for dtype in library.dtypes if device == "cuda" or dtype in ("f32", "f64")]
+        kinds = {_DTYPES[dtype] for dtype in served}
+        _products[self._library] = _Product(gemm, {one: torch.float32 if wide else one for one in kinds}, device)
 
     def __reduce__(self) -> Any:
         return self._again
@@ -125,10 +141,11 @@ class Gemm:
         """activation(scale_rows[:, None] * scale_columns * alpha * (a @ b) + bias + residual) in inference.
 
         a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), either one for a whole batch
-        bias: (n); residual: (m, n), of the result's dtype; scale_rows, scale_columns: (m), (n), float32
+        bias: (n); residual: (m, n), of the result's dtype
+        scale_rows, scale_columns: (m), (n), float32; on processors of the result's dtype
         activation: `none`, `relu`, `gelu` (its tanh form) or `silu`
 
-        Raises NotImplementedError by the name of what is not supported: gradients, and tensors on processors.
+        Raises NotImplementedError by the name of what is not supported: gradients, and tensors elsewhere.
         """
         tensors = {"a": a, "b": b, "bias": bias, "residual": residual, "scale_rows": scale_rows}
         tensors["scale_columns"] = scale_columns
@@ -137,6 +154,6 @@ class Gemm:
                 what = f"a gradient ({name}.requires_grad; use torch.no_grad())"
                 raise NotImplementedError(f"this gemm does not support {what}")
         vectors = bias, residual, scale_rows, scale_columns
-        scale = real("alpha", alpha, 32)
+        scale = real("alpha", alpha, 64 if a.dtype == torch.float64 else 32)
         out: Tensor = torch.ops.tensorop.gemm(a, b, self._library, *vectors, activation, scale)
         return out

@@ -290,6 +290,8 @@ def show_explanation(found: Explanation) -> None:
         line(text)
     if found.origin:
         line(f"its blocking is from {found.origin}")
+    if found.epilogue:
+        line(f"epilogues of the same variant: {', '.join(found.epilogue)}")
     if found.lacking:
         return
     costs, best = table(None, ("variant", "template"), ("predicted", "measured", "slower than the choice")), None

@@ -46,6 +46,7 @@ class Explanation:
     lacking: str  # why there are no costs; empty: nothing is lacking
     remedy: str  # what gives them, if they are lacking
     origin: str = ""  # where the variant's blocking comes from, in words; empty: it has none, or no journal says so
+    epilogue: Sequence[str] = ()  # what a call of the library may add to the product, by the same variant
 
 
 def explain(found: Opened, problem: Problem, vlen: int = 0, threads: int = 1) -> Explanation:
@@ -101,7 +102,8 @@ def _explained(found: Opened, problem: Problem, vlen: int, threads: int) -> Expl
     how = {name: features[name] for name in operator.seen}, variant, rule, path
     best = min(others)[1] if others else None
     unit = str(facts.get("unit", ""))
-    return Explanation(problem.label, chooser.vlen, blocks, *how, unit, variants, best, lacking, remedy, origin)
+    steps = operator.epilogue if facts.get("epilogue") else ()
+    return Explanation(problem.label, chooser.vlen, blocks, *how, unit, variants, best, lacking, remedy, origin, steps)
 
 
 def _tree(found: Opened, trees: Sequence[Tree], vlen: int) -> Tree:

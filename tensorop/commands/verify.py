@@ -58,8 +58,9 @@ def verify(
 
 def _with_epilogue(found: Opened) -> Opened | None:
     """The library as the operator of its calls with an epilogue; None if it has none."""
-    operator = found.card.get("facts", {}).get("epilogue") and operators.with_epilogue(found.operator, found.plugins)
-    return dataclasses.replace(found, operator=operator) if operator else None
+    has = found.card["facts"].get("epilogue")
+    operator = operators.with_epilogue(found.operator, found.plugins) if has else None
+    return None if operator is None else dataclasses.replace(found, operator=operator)
 
 
 def _verified(

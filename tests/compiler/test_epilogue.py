@@ -23,7 +23,14 @@ from tests.support.operators import gemm, runner_of
 
 pytestmark = pytest.mark.skipif(host_arch() != "x86_64", reason="the plain platform is one of x86-64")
 oracle: Any = importlib.import_module(f"{type(gemm().reference).__module__.rpartition('.')[0]}.epilogue")
-SETS = ((), ("bias",), ("residual",), ("scale_rows",), ("scale_columns", "bias"), ("bias", "residual", "scale_rows", "scale_columns"))
+SETS = (
+    (),
+    ("bias",),
+    ("residual",),
+    ("scale_rows",),
+    ("scale_columns", "bias"),
+    ("bias", "residual", "scale_rows", "scale_columns"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +120,10 @@ def test_the_codes_of_c(library: Any) -> None:
     at = [cast("void *", one.ctypes.data) for one in (a, b, c)]
 
     def status(**epilogue: Any) -> int:
-        words = {name: cast("void *", v.ctypes.data) if isinstance(v, np.ndarray) else v for name, v in epilogue.items()}
-        return int(lib.tensorop_gemm_f32_epilogue(call, new("struct tensorop_gemm_f32_epilogue *", words), *at))
+        made = new("struct tensorop_gemm_f32_epilogue *")
+        for name, one in epilogue.items():
+            setattr(made, name, cast("void *", one.ctypes.data) if isinstance(one, np.ndarray) else one)
+        return int(lib.tensorop_gemm_f32_epilogue(call, made, *at))
 
     bias = np.ones(6, np.float32)
     assert (status(activation=4), status(activation=-1)) == (16, 16)

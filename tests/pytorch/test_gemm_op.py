@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import tensorop
 from tensorop.cuda import product
 from tensorop.package import publish
 from tensorop.specs import platforms
-from tests.support import device_products
+from tests.support import device_products, products
 
 torch = pytest.importorskip("torch")
 
@@ -77,3 +78,21 @@ def test_gradients_processors_and_other_types_are_refused(ours: Any) -> None:
             ours(a.float(), b.float())
         with pytest.raises(ValueError, match=r"a is \(m, k\) and b"):
             ours(a, a)
+
+
+def test_tensors_on_the_processor(tmp_path: Path) -> None:
+    gemm = tensorop.load(products.install("generic", tmp_path / "gemm", epilogue=True)).gemm.torch()
+    for dtype in (torch.float32, torch.float64):
+        a, b, bias, x = (torch.randn(shape, dtype=dtype) for shape in ((3, 40, 30), (30, 50), (50,), (3, 40, 50)))
+        want = torch.nn.functional.gelu(a @ b + bias + x, approximate="tanh")
+        torch.testing.assert_close(gemm(a, b, bias=bias, residual=x, activation="gelu"), want)
+        scales = torch.rand(40, dtype=dtype), torch.rand(50, dtype=dtype)
+        wide = torch.relu(scales[0][:, None] * scales[1] * (a[0] @ b))
+        by_column = b.T.contiguous().T
+        got = gemm(a[0], by_column, scale_rows=scales[0], scale_columns=scales[1], activation="relu")
+        torch.testing.assert_close(got, wide)
+    compiled = torch.compile(lambda p, q: gemm(p, q, activation="silu") + 1, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(a, b), torch.nn.functional.silu(a @ b) + 1)
+    with pytest.raises(TypeError, match=r"this library holds torch\.float"):
+        gemm(a.to(torch.bfloat16), b.to(torch.bfloat16))
