@@ -17,22 +17,22 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_189,
+    ".": 1_201,
     "author": 6_309,
     "backends": 368,
-    "blas": 2_157,
+    "blas": 2_158,
     "calibration": 404,
-    "cli": 2_398,
+    "cli": 2_400,
     "cluster": 394,
-    "commands": 3_897,
+    "commands": 3_921,
     "costs": 463,
     "cuda": 2_275,
     "dispatch": 1_260,
-    "job": 1_140,
+    "job": 1_141,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_517,
-    "package": 1_781,
+    "model": 3_518,
+    "package": 1_787,
     "policies": 124,
     "process": 478,
     "provision": 1_119,
@@ -41,7 +41,7 @@ MOST_LINES = {
     "runners": 1_155,
     "search": 879,
     "space": 721,
-    "specs": 2_394,
+    "specs": 2_402,
     "store": 618,
     "toolchain": 983,
     "trial": 1_087,
@@ -49,7 +49,7 @@ MOST_LINES = {
     "warm": 393,
 }
 MOST_LINES_OF_THE_PROVER = 1_926  # author/addresses, part of author
-MOST_LINES_OF_BENCHMARKS = 8_147
+MOST_LINES_OF_BENCHMARKS = 8_243
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
 NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns
