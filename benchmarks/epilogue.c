@@ -1,9 +1,7 @@
-/* How long a call with an epilogue takes, against the product and then the same epilogue in a pass
- * of its own, and against the product and then a plain loop: medians of interleaved calls on one
- * thread.
+/* Times calls with an epilogue against the product and then the same epilogue in a pass of its own,
+ * and against the product and then a plain loop: medians of interleaved calls, in processor time.
  *
- *     cc -O3 -march=native -I DIR/include benchmarks/epilogue.c -L DIR/lib -ltensorop_gemm
- * -Wl,-rpath,DIR/lib -lm -o epilogue
+ * cc -O3 -march=native -I DIR/include benchmarks/epilogue.c DIR/lib/libtensorop_gemm.a -pthread -lm
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +16,7 @@ static const char *const NAMES[] = {"none", "relu", "gelu", "silu"};
 
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

@@ -39,7 +39,7 @@ from tensorop.search.arms import Revise
 from tensorop.search.loop import conduct
 from tensorop.search.task import Crew, JobContext, Pass, Task, digest
 from tensorop.space import problems, strategy
-from tensorop.specs import leftovers, operators, platforms
+from tensorop.specs import epilogue, leftovers, operators, platforms
 from tensorop.store import journal as store
 from tensorop.store.journal import Journal
 from tensorop.target import Target
@@ -102,11 +102,11 @@ def _check_epilogue(job: Job, operator: Operator, target: Target) -> None:
     """Raises UsageError for --epilogue where no library has epilogues."""
     if not job.epilogue or (operator.epilogue and target.maths(operator, "f32")):
         return
-    served = operators.with_epilogue(operator, job.plugins) if target.measures else None
+    served = epilogue.of(operator, job.plugins) if target.measures else None
     if served is None:
         raise UsageError(
             f"--epilogue has no effect for {operator.name} on platform '{target.platform.name}'",
-            hint="remove --epilogue, or use gemm",
+            hint="remove --epilogue: no library of this operator has epilogues there",
         )
     if lacking := [dtype for dtype in job.dtypes if dtype not in served.dtypes]:
         known = ", ".join(served.dtypes)
@@ -428,7 +428,7 @@ def _controls(whole: JobContext) -> Iterator[Event]:
     """Verifies the negative controls; if one passes, verification itself is broken and the run stops."""
     yield Phase("negative controls", "verification must reject known-wrong kernels")
     operator, target, job = whole.operator, whole.target, whole.job
-    judged = (operator, operators.with_epilogue(operator, job.plugins) if job.epilogue else None)
+    judged = (operator, epilogue.of(operator, job.plugins) if job.epilogue else None)
     runs = [controls.ControlRun(one, target.platform, target.runner, whole.seed) for one in judged if one]
     results = tuple(result for run in runs for result in run.run(job.dtypes, job.jobs))
     whole.journal.note(

@@ -18,7 +18,7 @@ from tensorop.model.verdict import ControlResult, Seed, Verdict
 from tensorop.render import adapting, instantiate
 from tensorop.runners.protocol import TargetLibrary
 from tensorop.runners.session import Guest
-from tensorop.specs import operators
+from tensorop.specs import epilogue
 from tensorop.target import Target
 from tensorop.verify import controls, grid
 from tensorop.verify.answers import Answers
@@ -59,7 +59,7 @@ def verify(
 def _with_epilogue(found: Opened) -> Opened | None:
     """The library as the operator of its calls with an epilogue; None if it has none."""
     has = found.card["facts"].get("epilogue")
-    operator = operators.with_epilogue(found.operator, found.plugins) if has else None
+    operator = epilogue.of(found.operator, found.plugins) if has else None
     return None if operator is None else dataclasses.replace(found, operator=operator)
 
 

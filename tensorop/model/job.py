@@ -72,9 +72,9 @@ class Job:
         "three such products.", "NAME", example="3xtf32", group="Target",
     )
     epilogue: bool = _option(
-        False, "Build a library of gemm that can also scale rows and columns, add a bias and a residual, and apply "
-        "ReLU, GELU or SiLU: on GPUs, whose kernels then take three times as long to build, and on processors for f32 "
-        "and f64.", group="Target",
+        False, "Build a library that can also scale rows and columns, add a bias and a residual, and apply ReLU, GELU "
+        "or SiLU. On processors it serves f32 and f64. Kernels for GPUs take three times as long to build.",
+        group="Target",
     )
     budget_s: float | None = _option(
         120.0,

@@ -42,7 +42,6 @@ _C_WORDS = frozenset(_C_TEXT.split())
 _WORDS = frozenset((*keyword.kwlist, "min", "max", "true", "false", "none"))  # reserved in expressions and templates
 _NOT_IN_C = ("blocking.tunables", "parameters", "numbers", "costs.where")
 
-WITH_EPILOGUE = "with_epilogue"  # subfolder of an operator's folder: an operator for verification
 KERNELS, TEMPLATE_SUFFIX = "kernels", ".c.j2"  # subfolder of an operator's folder, and the suffix of its files
 
 
@@ -275,20 +274,9 @@ def _check_expression(key: str, text: str, known: Iterable[str], reals: bool = F
         rule(False, f"key '{key}': expected an expression over {', '.join(known)}: {error}")
 
 
-def load(name: str, plugins: tuple[Path, ...] = ()) -> Operator:
-    """An operator by name. Raises UsageError for an unknown one, SpecError for a broken folder."""
-    return _of(catalog.find("templates", name, plugins), name, plugins)
-
-
-def with_epilogue(operator: Operator, plugins: tuple[Path, ...] = ()) -> Operator | None:
-    """The operator as calls with an epilogue on processors, by which libraries are verified; None if it has none."""
-    folder = operator.folder / WITH_EPILOGUE
-    served = operator.extension is None and (folder / "operator.yaml").is_file()
-    return _of(folder, WITH_EPILOGUE, plugins) if served else None
-
-
-def _of(folder: Path, name: str, plugins: tuple[Path, ...]) -> Operator:
-    folder = folder.absolute()  # tools run in other folders
+def load(name: str, plugins: tuple[Path, ...] = (), folder: Path | None = None) -> Operator:
+    """An operator by name, or of a folder. Raises UsageError for an unknown one, SpecError for a broken folder."""
+    folder = (folder or catalog.find("templates", name, plugins)).absolute()  # tools run in other folders
     path = folder / "operator.yaml"
     if "extends" in (given := yamlfile.read(path)):
         return extension.extended(name, path, given, partial(load, plugins=plugins))

@@ -14,7 +14,7 @@ import tensorop
 from tensorop.commands import verify
 from tensorop.model.architecture import host_arch
 from tensorop.model.verdict import Seed
-from tensorop.specs import operators
+from tensorop.specs import epilogue
 from tensorop.verify.controls import ControlRun, controls
 from tests.support import epilogues, products
 from tests.support.classes import extended
@@ -45,7 +45,7 @@ def library(root: Path) -> Any:
 
 @pytest.mark.parametrize("dtype", ["f32", extended("f64")])
 def test_every_wrong_epilogue_is_refused(dtype: str) -> None:
-    here, operator = platform(host_arch()), operators.with_epilogue(gemm())
+    here, operator = platform(host_arch()), epilogue.of(gemm())
     assert operator is not None
     results = ControlRun(operator, here, runner_of(here), Seed.draw()).run([dtype])
     assert [result.name for result in results] == [one.name for one in controls(operator)]

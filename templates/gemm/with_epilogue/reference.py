@@ -18,6 +18,7 @@ from tensorop.model.problem import Problem
 
 VECTORS = {"scale_rows": "by_rows", "scale_columns": "by_columns", "bias": "biased", "residual": "added"}  # their flags
 _MATRICES = ("A", "B", "C")
+_LARGE, _EACH = 1 << 14, 8  # elements of C; of cases of gemm's full grid
 
 
 class WithEpilogue(Contract):
@@ -67,9 +68,17 @@ class WithEpilogue(Contract):
         large = [(40 * tile["mr"] + 3, 17000 // (40 * tile["mr"]) + 5 * tile["nr"] + 1, k) for k in (7, 700)]
         cases = [*self.gemm.quick_grid(dtype, tile, rng)]
         for number, (m, n, k) in enumerate((*large, *((n, m, k) for m, n, k in large))):
-            options = {"layout": ("row", "col")[number // 2], "beta": number % 2, "tb": number % 2, "ldc_pad": number}
+            options = {"layout": ("row", "col")[number % 2], "beta": number % 2, "tb": number % 2, "ldc_pad": number}
             cases.append(Case(self.problem(dtype, {"m": m, "n": n, "k": k}, options)))
         return self._with(cases, rng)
+
+    def full_grid(
+        self, dtype: str, tile: Mapping[str, int], blocking: Mapping[str, int], rng: np.random.Generator
+    ) -> Sequence[Case]:
+        """Of gemm's some, and all whose C is too large for one cache."""
+        cases = list(self.gemm.full_grid(dtype, tile, blocking, rng))
+        large = [case for case in cases if case.problem.sizes["m"] * case.problem.sizes["n"] >= _LARGE]
+        return [*self._with([*large, *cases[::_EACH]], rng), *self.quick_grid(dtype, tile, rng)]
 
     def thread_grid(self, dtype: str, tile: Mapping[str, int], rng: np.random.Generator) -> Sequence[Case]:
         return self._with(self.gemm.thread_grid(dtype, tile, rng), rng)
