@@ -104,6 +104,11 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
             ["gemm", "--platform", "cuda-sm90", "--dtype", "bf16,f16", "--c-dtype", "f16"],
             ["--c-dtype f16", "for bf16 inputs, platform 'cuda-sm90' supports results of bf16 or f32"],
         ),
+        (
+            ["gemm", "--platform", "avx2", "--dtype", "f32,i8", "--epilogue"],
+            ["--epilogue supports f32, f64 on platform 'avx2'; got --dtype i8", "use --dtype f32,f64"],
+        ),
+        (["conv2d", "--platform", "avx2", "--epilogue"], ["--epilogue has no effect for conv2d on platform 'avx2'"]),
         (["gemm", "--threads", "0"], ["--threads"]),
         (["gemm", "--plugins", "nowhere"], ["--plugins", "'nowhere'"]),
         (
