@@ -339,6 +339,8 @@ def _winners_lines(dtype: str, winners: DtypeRecord, shown: bool) -> list[str]:
         text = f", source {variant['text']}" if "text" in variant else ""
         made = f", made from {variant['parent']}" if "parent" in variant else ""
         lines.append(f"    {number}: {variant['template']} ({variant['author']}{made}) {point}{also}{text}")
+    if numbers := winners.get("of_routines"):
+        lines.append(f"    routines: {' '.join(f'{name}={value}' for name, value in numbers.items())}")
     for tree in trees:
         lines += [f"    VLEN {tree.vlen}, {_regret(tree)}"] if several else []
         found = _tree_lines(tree.root, 1 if several else 0)

@@ -72,6 +72,11 @@ def standard(operator: Operator, library: Path) -> Path | None:
     return library.with_name(f"lib{names[0]}.so") if names else None
 
 
+def as_operator(base: Operator, name: str) -> Operator:
+    """A routine of a product of BLAS as an operator."""
+    return _operator(base, name, products.load(base).routines[name])
+
+
 def _operator(base: Operator, name: str, spec: RoutineSpec) -> Operator:
     """The routine as an operator, without anything that a search needs."""
     if not spec.suites:

@@ -17,7 +17,7 @@ from tensorop.dispatch import inside, winners
 from tensorop.dispatch.evidence import RefusedVariant
 from tensorop.errors import BoardError, JobError, NoFigure
 from tensorop.events import Done, Event, Note, Phase
-from tensorop.job import routines
+from tensorop.job import routines, tunables
 from tensorop.model.bench import Bench
 from tensorop.model.kernel import Variant
 from tensorop.model.stage_run import StageRun
@@ -25,7 +25,7 @@ from tensorop.model.trial import Outcome, Stage
 from tensorop.model.verdict import Verdict, error_text
 from tensorop.model.winner import Winners
 from tensorop.package import plugin_record, publish
-from tensorop.package.product import product
+from tensorop.package.product import Product, product
 from tensorop.package.publish import Staged
 from tensorop.package.sources import OperatorPart
 from tensorop.process.stopping import StopRequest
@@ -143,6 +143,7 @@ def _proven(
             found = winners.finals(tasks, found)
             yield from (Note(_choosing(of_dtype)) for of_dtype in found)
             found = [winners.carried(of_dtype) for of_dtype in found]
+            found = yield from tunables.measured(whole, found, lambda given: _product(whole, given))
             publish.discard(staged)
             staged = _stage(whole, found)
             verdicts = yield from _verify(whole, tasks, staged, found)
@@ -211,6 +212,10 @@ def _unmeasured(whole: JobContext, known: int) -> Iterator[str]:
 
 
 def _stage(whole: JobContext, found: list[Winners]) -> Staged:
+    return publish.stage(_product(whole, found), whole.job.out)
+
+
+def _product(whole: JobContext, found: list[Winners]) -> Product:
     job, target = whole.job, whole.target
     model = None if (of := target.assumed) is None else {"name": of.name, "version": of.version}
     facts = {
@@ -229,8 +234,7 @@ def _stage(whole: JobContext, found: list[Winners]) -> Staged:
     )
     measured = "" if job.no_search else f"Grown on {target.unit} of {shapes} on {target.platform.name}"
     part = OperatorPart(whole.operator, found, facts, measured, whole.texts)
-    made = product(target.platform, [part], jobs=job.jobs)
-    return publish.stage(made, job.out)
+    return product(target.platform, [part], jobs=job.jobs)
 
 
 def _choosing(given: Winners) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
 from tensorop.model.kernel import Variant
@@ -69,6 +69,7 @@ class Winners:
     trees: tuple[Tree, ...]
     direct: Variant | None = None  # for the smallest problems; in trees its number is len(variants)
     unasked: int = 0  # flops up to which it serves without a tree
+    of_routines: Mapping[str, int] = field(default_factory=dict)  # measured tunables of routines over them
 
     @property
     def all(self) -> tuple[Variant, ...]:
@@ -122,6 +123,7 @@ class DtypeRecord(TypedDict):
     regret: NotRequired[float | None]  # mean extra cost of the tree on held-out shapes; null: unknown
     by_vlen: NotRequired[dict[str, TreeRecord]]  # tree for each VLEN, in place of `tree` and `regret`
     direct: NotRequired[DirectRecord]  # the variant for the smallest problems
+    of_routines: NotRequired[dict[str, int]]  # libraries of several BLAS routines: measured tunables of their own
 
 
 class OperatorRecord(TypedDict):

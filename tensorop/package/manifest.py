@@ -112,6 +112,8 @@ def _winners(winners: Winners, texts: Mapping[Written, str]) -> DtypeRecord:
     record: DtypeRecord = {"variants": [_variant(winners, number, texts) for number in range(len(winners.all))]}
     if winners.direct and winners.unasked:
         record["direct"] = {"variant": len(winners.variants), "most_flops": winners.unasked}
+    if winners.of_routines:
+        record["of_routines"] = dict(winners.of_routines)
     trees: dict[int, TreeRecord] = {t.vlen: {"tree": _node(t.root), "regret": t.regret} for t in winners.trees}
     if 0 in trees:
         record["tree"], record["regret"] = trees[0]["tree"], trees[0]["regret"]

@@ -149,7 +149,8 @@ def sources(part: OperatorPart, platform: Platform, provenance: str) -> Sources:
         kernels, drivers = work.kernels(w, entries[w.dtype], shared)
         units += kernels
         work.private += drivers
-        names = {**shared, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
+        numbers = {name: w.of_routines.get(name, one.values[0]) for name, one in spec.tunables.items()}
+        names = {**shared, **numbers, "dtype": w.dtype, "direct": _direct(w), **_serving(w, entries[w.dtype])}
         names["trees"] = [_tree(operator, tree, part.measured) for tree in w.trees]
         more = spec.epilogue if epilogue else ()
         for n, tuned in (*((n, False) for n in (*spec.dtype, *more)), *((n, True) for n in (*spec.tuned, *more))):

@@ -45,6 +45,15 @@ class RoutineSpec(Record):
     suites: dict[str, list[list[int]]] = Field(default_factory=dict)  # shapes for comparisons, the usual ones first
 
 
+class TunableSpec(Record):
+    """A number in the C of a routine, which a job measures in the finished library for each dtype."""
+
+    meaning: str
+    routine: str  # the routine whose calls are measured
+    values: tuple[int, ...] = Field(min_length=2, strict=False)  # the usual one first
+    shapes: list[list[int]] = Field(min_length=1)
+
+
 class ProductSpec(File):
     """A whole file. File names are those in the product; `template` finds the template of each."""
 
@@ -66,6 +75,7 @@ class ProductSpec(File):
     # dispatch feature that several threads cut -> side of the tile (`tile` of reference.py) that stays whole; two
     threads: dict[str, str] = Field(default_factory=dict)
     routines: dict[str, RoutineSpec] = Field(default_factory=dict)
+    tunables: dict[str, TunableSpec] = Field(default_factory=dict)  # templates of `dtype` see each by its name
     calls: dict[str, list[str]] = Field(default_factory=dict)  # file -> functions outside of the product that it calls
 
 

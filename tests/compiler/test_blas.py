@@ -273,4 +273,14 @@ def test_a_job_judges_its_routines_before_it_publishes_them(tmp_path: Path) -> N
     assert "10 routines passed the judge" in ran.stderr
     assert (tmp_path / "out/include/tensorop/blas.h").is_file()
     page = (tmp_path / "out/share/tensorop/report.html").read_text()
-    assert '<tr><td>trsm</td><td class="w">products beside the diagonal of A</td></tr>' in page
+    assert '<tr><td>gemmt</td><td class="w">products beside the diagonal of C</td></tr>' in page
+
+
+@pytest.mark.extended
+def test_a_search_measures_the_tunables_of_routines(tmp_path: Path) -> None:
+    words = ("blas", "--trials", "1", "--platform", "native", "--dtype", "f64", "--shapes", "16x16x16", "--out", "out")
+    assert "f64: trmm_rows" in commands.tensorop(*words, cwd=tmp_path).stderr
+    found = card.read_card(tmp_path / "out/lib/libtensorop_blas.so")["dtypes"]["f64"]["of_routines"]
+    text = (tmp_path / "out/share/tensorop/src/triangular_f64.c").read_text()
+    assert f"t->solves ? {found['trsm_rows']} : {found['trmm_rows']};" in text
+    assert f"routines: trmm_rows={found['trmm_rows']} " in commands.tensorop("inspect", "out", cwd=tmp_path).stdout
