@@ -7,6 +7,7 @@ configuration of each layout its text: the gates, the execution on this machine'
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -107,6 +108,18 @@ class FamilyAuthor(JobAuthor):
     @property
     def before(self) -> int:
         return TEMPLATES
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a question of an earlier process has no answer yet: all questions come before the search.
+
+        The families that passed are judged again, so that the next question is the same as without an end between.
+        """
+        if self.job.author == "replay":
+            return False
+        with contextlib.suppress(UsageError):  # a resumed run needs no endpoint for what it has
+            return bool(self.recording.in_flight)
+        return False
 
     @cached_property
     def brief(self) -> DeviceBrief:

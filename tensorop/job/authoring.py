@@ -84,7 +84,7 @@ class JobAuthor:
             yield Note(f"{differs}: the search tries other configurations, and may make another library")
         for request in RecordedTransport(self.work / "llm", None).in_flight if job.author == "llm" else ():
             yield Note(f"a call was in flight when the last process ended: {request.place}; it is made again")
-        if kept := _kept(journal):
+        if (kept := _kept(journal)) and not self.goes_on:
             with contextlib.suppress(UsageError):  # a resumed run needs no endpoint for what it has
                 early = {place: outcome for place, outcome in _noted(journal).items() if place[0] <= self.before}
                 self.model.relearn(early)
@@ -113,6 +113,11 @@ class JobAuthor:
         if self.before and not accepted:
             yield Note(f"no template of --author {job.author} passed; the run uses the shipped templates")
         return (*shipped, *accepted)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a resumed run that has templates asks for further ones before the search."""
+        return False
 
     def aim(self, number: int) -> Aimed | None:
         """What the question for this template asks for before the search; None if no further one is asked."""

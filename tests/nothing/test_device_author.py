@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +31,7 @@ from tensorop.model.steering import Choice
 from tensorop.model.trial import Kind, Outcome
 from tensorop.model.verdict import Seed
 from tensorop.specs import operators, platforms
+from tensorop.store.journal import Journal
 
 GEMM, WMMA = operators.load("gemm"), platforms.load("cuda-wmma")
 RULES = rules.rules("device_rules")
@@ -196,3 +199,30 @@ def test_what_blocks_of_a_family_do_decides_which_actions_are_open() -> None:
     assert [(one.gain, one.template) for one in past] == [(2.0, child.digest), (None, ""), (None, "")]
     assert [one.reward > 0 for one in past] == [True, False, False]
     assert [one.reward for one in past[1:]] == [-0.8, -1.0]
+
+
+@pytest.mark.extended
+def test_a_resumed_run_asks_what_waits_for_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FamilyAuthor, "judge", lambda *_: Outcome(Kind.OK, "author"))
+    monkeypatch.setattr(FamilyAuthor, "accepted", lambda *_: iter(()))
+    job = replace(author(tmp_path).job, author="manual", author_calls=6)
+
+    def run() -> set[str]:
+        found: list[KernelTemplate] = []
+
+        def ended() -> Generator[object, None, None]:
+            found.extend((yield from FamilyAuthor(job, GEMM, reach(WMMA), Seed.draw(), tmp_path).templates(journal)))
+
+        with Journal.open(tmp_path, {}) as journal:
+            assert [*ended()]
+            for template in found:
+                journal.template(template)
+        return {template.name for template in found if template.author == "llm"}
+
+    for number in range(1, 4):
+        assert run() == {f"llm-{one}" for one in range(1, number)}
+        reply = tmp_path / "llm" / "replies" / f"{number:04d}.md"
+        assert (tmp_path / "llm" / "prompts" / reply.name).exists()
+        another = EXAMPLE.replace("plan: |\n", f"plan: |\n  allocate X ({number}) in registers\n")
+        reply.write_text(f"```\n{another}\n{{# {number} #}}\n```\n")
+        os.utime(reply, (0, 0))
