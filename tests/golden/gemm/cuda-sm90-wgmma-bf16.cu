@@ -13,7 +13,7 @@ struct Epilogue {
     int bias_by_row; /* the bias has an element for each row, else for each column */
     int pairs; /* two adjacent elements of bias and residual are a word */
     int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
-    int present; /* 0: there is nothing to do */
+    int present; /* 0: nothing of this is; 1: no more than a bias by columns and an activation; 2: more */
 };
 #endif
 /* Arguments of a launch with tensor maps. m and n are those of the computed product, after a swap. */
