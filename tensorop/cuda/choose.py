@@ -16,7 +16,9 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Point, Value
 
 COPY_CYCLES = 3000  # of a launch that copies operands to aligned rows, besides the time of the moved bytes
-LEAST_GAIN = 0.005  # share of the geometric mean that one more variant must gain
+LEAST_GAIN = 0.005  # share of the geometric mean that one more variant must gain before seeds are taken,
+LATER_GAIN = 0.0005  # and after them
+HOPED = 0.1  # how much faster than the model says a seed may be (logarithm)
 Shape = tuple[int, ...]
 
 
@@ -161,7 +163,8 @@ class Layout:
         """The places of at most `most` candidates.
 
         The first one serves every alignment. Each further one lowers the mean cost most. Then, since the model can be
-        wrong, follow the families' seeds, and for each shape the best candidate with a new kernel.
+        wrong, follow the families' seeds, others that lower the mean cost most, and for each shape the best candidate
+        with a new kernel.
         failed: places that must not be chosen. Raises JobError if no candidate serves every alignment.
         """
         costs = np.log(np.array([self.costs(*shape) for shape in shapes]))
@@ -173,16 +176,26 @@ class Layout:
                 "no kernel for unaligned operands could be built, and a library needs one", hint="see the errors above"
             )
         best = costs[:, found[0]]
-        while len(found) < most:
-            means = np.minimum(costs, best[:, None]).mean(axis=0)
-            place = int(np.argmin(means))
-            if best.mean() - means[place] < LEAST_GAIN:
-                break
-            found.append(place)
-            best = np.minimum(best, costs[:, place])
-        for place in self.seeds():
-            if len(found) < most and place not in failed and not {*self.alike(place)} & {*found}:
+
+        def lower(best: Column, least: float) -> Column:
+            while len(found) < most:
+                means = np.minimum(costs, best[:, None]).mean(axis=0)
+                place = int(np.argmin(means))
+                if best.mean() - means[place] < least:
+                    break
                 found.append(place)
+                best = np.minimum(best, costs[:, place])
+            return best
+
+        best = lower(best, LEAST_GAIN)
+        hoped = best
+        left = [place for place in self.seeds() if place not in failed and not {*self.alike(place)} & {*found}]
+        while left and len(found) < most:  # first the one that helps most if it is faster than the model says
+            means = np.minimum(costs[:, left] - HOPED, hoped[:, None]).mean(axis=0)
+            found.append(left.pop(int(np.argmin(means))))
+            best = np.minimum(best, costs[:, found[-1]])
+            hoped = np.minimum(hoped, costs[:, found[-1]] - HOPED)
+        lower(best, LATER_GAIN)
         for place in found:
             costs[:, self.alike(place)] = np.inf
         while len(found) < most and np.isfinite(costs).any():

@@ -49,7 +49,16 @@ _ROUNDS = 8  # of choices, each without the kernels that could not be built
 
 def usual(operator: Operator) -> list[Shape]:
     """An operator's shapes for a device, if the user names none."""
-    text = reading.text(operator.folder / "device" / "shapes.txt", reading.TEXT)
+    return _listed(operator, "shapes.txt")
+
+
+def drawn(operator: Operator) -> list[Shape]:
+    """Shapes for which kernels are also chosen if the user names none, but which a kit does not time."""
+    return _listed(operator, "drawn.txt") if (operator.folder / "device" / "drawn.txt").exists() else []
+
+
+def _listed(operator: Operator, file: str) -> list[Shape]:
+    text = reading.text(operator.folder / "device" / file, reading.TEXT)
     words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
     return [shape for word in words if (shape := operator.shapes.read(word))]
 
@@ -72,7 +81,7 @@ class JobKernels:
         templates = (*shipped, *self.families.templates)
         self.layouts = [Layout.of(call, templates, given, key, self.families.of) for key in call.keys]
         # Without --shapes, the operator's usual shapes for a device and batches are added.
-        more = (*usual(operator), *call.probes) if job.suite == operator.usual else ()
+        more = (*usual(operator), *drawn(operator), *call.probes) if job.suite == operator.usual else ()
         self.shapes = tuple(dict.fromkeys((*job.shapes, *more)))
         self.execution = Execution(operator, self.platform, whole.seed, whole.work)
         self.digest = digest(operator, whole.target)

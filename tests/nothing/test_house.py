@@ -26,7 +26,7 @@ MOST_LINES = {
     "cluster": 394,
     "commands": 3_921,
     "costs": 463,
-    "cuda": 2_283,
+    "cuda": 2_308,
     "dispatch": 1_260,
     "job": 1_143,
     "kits": 1_570,
