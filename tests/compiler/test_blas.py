@@ -283,4 +283,4 @@ def test_a_search_measures_the_tunables_of_routines(tmp_path: Path) -> None:
     found = card.read_card(tmp_path / "out/lib/libtensorop_blas.so")["dtypes"]["f64"]["of_routines"]
     text = (tmp_path / "out/share/tensorop/src/triangular_f64.c").read_text()
     assert f"t->solves ? {found['trsm_rows']} : {found['trmm_rows']};" in text
-    assert f"routines: trmm_rows={found['trmm_rows']} " in commands.tensorop("inspect", "out", cwd=tmp_path).stdout
+    assert f" trmm_rows={found['trmm_rows']} trsm_rows" in commands.tensorop("inspect", "out", cwd=tmp_path).stdout
