@@ -319,6 +319,7 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                    ? 0
                    : wrong("a sum's grid");
     }
+    const int lost = getenv("FAKE_WRONG") != NULL; /* of k */
     if (!strcmp(kind, "pointers")) {
         const struct Pointers *p = arguments[0];
         const int parts = type & 4 ? p->parts : 1;
@@ -339,7 +340,7 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                     const int64_t z = y / parts, from = y % parts * p->k / parts;
                     const int64_t a = z * p->stride_a, b = z * p->stride_b;
                     float sum = 0;
-                    for (int64_t k = from; k < (y % parts + 1) * p->k / parts; ++k)
+                    for (int64_t k = from; k < (y % parts + 1) * p->k / parts - lost; ++k)
                         sum +=
                             element(p->a, a + (a_along_m ? k * p->lda + i : i * p->lda + k), type) *
                             element(p->b, b + (b_along_k ? j * p->ldb + k : k * p->ldb + j), type);
@@ -352,7 +353,6 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
         return 0;
     }
     const struct Maps *p = arguments[3];
-    const int lost = getenv("FAKE_WRONG") != NULL; /* of k */
     struct map a, b, c;
     memcpy(&a, arguments[0], sizeof a);
     memcpy(&b, arguments[1], sizeof b);
