@@ -141,7 +141,7 @@ def bind(library: Any) -> Callable[..., Matrix]:
         """C = alpha * op(A) @ op(B) + beta * C; returns C.
 
         With an epilogue, of a library made with `--epilogue`, C = activation(scale_rows[:, None] * scale_columns
-        * (alpha * op(A) @ op(B) + beta * C) + bias + residual), for float32 and float64.
+        * (alpha * op(A) @ op(B) + beta * C) + bias + residual), for all dtypes but int8.
 
         a: (m, k), or (k, m) with transpose_a
         b: (k, n), or (n, k) with transpose_b

@@ -22,7 +22,7 @@ struct tensorop_gemm_{dtype}_epilogue {{
 int tensorop_gemm_{dtype}_epilogue(const struct tensorop_gemm_{dtype}_call *call,
     const struct tensorop_gemm_{dtype}_epilogue *epilogue, const void *a, const void *b, void *c);
 """
-DTYPES = ("f32", "f64")
+DTYPES = ("f32", "f64", "bf16", "f16")
 
 
 def declaration(dtype: str) -> str:

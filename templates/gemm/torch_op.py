@@ -51,10 +51,15 @@ def _gemm(a: Tensor, b: Tensor, library: str, *epilogue: Any) -> Tensor:
 
 def _each(gemm: Callable[..., Any], a: Tensor, b: Tensor, out: Tensor, *, residual: Tensor | None, **more: Any) -> None:
     """The products of a batch, one after the other, by a library for NumPy arrays."""
-    given = {name: one.numpy() if isinstance(one, Tensor) else one for name, one in more.items()}
+    given = {name: _array(one) if isinstance(one, Tensor) else one for name, one in more.items()}
     for at in range(out.shape[0]) if out.dim() == 3 else (...,):
-        x, y, z = (None if one is None else (one[at] if one.dim() == 3 else one).numpy() for one in (a, b, residual))
+        x, y, z = (None if one is None else _array(one[at] if one.dim() == 3 else one) for one in (a, b, residual))
         gemm(x, y, out[at].numpy(), residual=z, **given)
+
+
+def _array(one: Tensor) -> Any:
+    """On the tensor's memory; bfloat16, which NumPy lacks, as its bits."""
+    return one.view(torch.int16).numpy().view("uint16") if one.dtype == torch.bfloat16 else one.numpy()
 
 
 @_gemm.register_fake
@@ -118,10 +123,10 @@ class Gemm:
     def __init__(self, library: Any, gemm: Callable[..., Any], device: str = "cuda") -> None:
         """library: as `bind` has it; gemm: its function for arrays on the device, "cuda" or "cpu" """
         self._library, self._again = str(library.file), library.again("gemm.torch")
-        wide = any(dtype.endswith("_f32") for dtype in library.dtypes)
-        served = [dtype.partition("_")[0] for dtype in library.dtypes if device == "cuda" or dtype in ("f32", "f64")]
-        kinds = {_DTYPES[dtype] for dtype in served}
-        _products[self._library] = _Product(gemm, {one: torch.float32 if wide else one for one in kinds}, device)
+        wide = device == "cpu" or any(dtype.endswith("_f32") for dtype in library.dtypes)
+        kinds = {_DTYPES[held] for dtype in library.dtypes if (held := dtype.partition("_")[0]) in _DTYPES}
+        results = {one: torch.float32 if wide and one.itemsize < 4 else one for one in kinds}
+        _products[self._library] = _Product(gemm, results, device)
 
     def __reduce__(self) -> Any:
         return self._again
@@ -140,7 +145,8 @@ class Gemm:
     ) -> Tensor:
         """activation(scale_rows[:, None] * scale_columns * alpha * (a @ b) + bias + residual) in inference.
 
-        a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), either one for a whole batch
+        a: (m, k) or (batch, m, k); b: (k, n) or (batch, k, n), either one for a whole batch. On processors the result
+        of bfloat16 and float16 is float32
         bias: (n); residual: (m, n), of the result's dtype
         scale_rows, scale_columns: (m), (n), float32; on processors of the result's dtype
         activation: `none`, `relu`, `gelu` (its tanh form) or `silu`

@@ -73,7 +73,7 @@ class Job:
     )
     epilogue: bool = _option(
         False, "Build a library that can also scale rows and columns, add a bias and a residual, and apply ReLU, GELU "
-        "or SiLU. On processors it serves f32 and f64. Kernels for GPUs take three times as long to build.",
+        "or SiLU. On processors it serves all types but i8. Kernels for GPUs take three times as long to build.",
         group="Target",
     )
     budget_s: float | None = _option(

@@ -65,8 +65,10 @@ class Control:
         return all(several if need == "vlens" else need in sets for need in self.needs)
 
     def source(self, operator: Operator) -> Source:
-        """The control's C with the headers beside it and the generated slots.h."""
-        paths = [self.path, *sorted(self.path.parent.glob("*.h"))]
+        """The control's C with the headers beside it, those of the operators it uses, and the generated slots.h."""
+        folders = [self.path.parent, *(folder / "controls" for folder in operator.uses)]
+        headers = {path.name: path for folder in reversed(folders) for path in sorted(folder.glob("*.h"))}
+        paths = [self.path, *headers.values()]
         return Source((*((path.name, files.text(path, files.TEXT)) for path in paths), *operator.slots.files))
 
 

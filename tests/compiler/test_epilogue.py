@@ -43,7 +43,7 @@ def library(root: Path) -> Any:
     return tensorop.load(root)
 
 
-@pytest.mark.parametrize("dtype", ["f32", extended("f64")])
+@pytest.mark.parametrize("dtype", ["f32", *map(extended, ("f64", "bf16", "f16"))])
 def test_every_wrong_epilogue_is_refused(dtype: str) -> None:
     here, operator = platform(host_arch()), epilogue.of(gemm())
     assert operator is not None
@@ -74,6 +74,20 @@ def test_arrays_as_they_lie(library: Any, dtype: Any) -> None:
         want, far = oracle.finished(sums, bound, oracle.Epilogue(**given, activation=activation), unit, tiny, least)
         assert library.gemm(a, b, c, beta=1, activation=activation, **given) is c
         assert (np.abs(c - want) <= far).all(), (number, m, n, k, activation, names)
+
+
+@pytest.mark.extended
+def test_epilogues_of_16_bits_change_the_float32_of_c(tmp_path: Path) -> None:
+    ours = tensorop.load(epilogues.accepted("generic", tmp_path / "gemm", ("bf16", "f16"))).gemm
+    a, b = np.eye(40, dtype=np.float16), np.linspace(-3, 3, 40 * 33).reshape(40, 33).astype(np.float16)
+    bits = [(one.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for one in (a, b)]
+    wide = (bits[1].astype(np.uint32) << 16).view(np.float32)
+    bias = np.linspace(-1, 1, 33, dtype=np.float32)
+    for x, y, exact in ((a, b, b.astype(np.float32)), (*bits, wide)):
+        got = ours(x, y, bias=bias, residual=exact, activation="relu")
+        np.testing.assert_allclose(got, np.maximum(2 * exact + bias, 0), rtol=1e-6, atol=1e-6)
+    with pytest.raises(TypeError, match="bias is float16, it must be float32"):
+        ours(a, b, bias=bias.astype(np.float16))
 
 
 def test_c_may_be_its_own_residual(library: Any) -> None:

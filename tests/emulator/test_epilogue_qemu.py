@@ -11,5 +11,6 @@ from tests.support import epilogues
 
 @pytest.mark.extended
 @pytest.mark.parametrize("platform", ["rvv", "neon"])
-def test_calls_with_epilogues_are_right(platform: str, tmp_path: Path) -> None:
-    epilogues.accepted(platform, tmp_path / "gemm")
+@pytest.mark.parametrize("dtypes", [("f32", "f64"), ("bf16", "f16")], ids="+".join)
+def test_calls_with_epilogues_are_right(platform: str, dtypes: tuple[str, ...], tmp_path: Path) -> None:
+    epilogues.accepted(platform, tmp_path / "gemm", dtypes)

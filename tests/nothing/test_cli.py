@@ -106,7 +106,10 @@ PLATFORM = "schema: 1\nname: mine\nparent: generic\ndescription: a test's own\n"
         ),
         (
             ["gemm", "--platform", "avx2", "--dtype", "f32,i8", "--epilogue"],
-            ["--epilogue supports f32, f64 on platform 'avx2'; got --dtype i8", "use --dtype f32,f64"],
+            [
+                "--epilogue supports f32, f64, bf16, f16 on platform 'avx2'; got --dtype i8",
+                "use --dtype f32,f64,bf16,f16",
+            ],
         ),
         (["conv2d", "--platform", "avx2", "--epilogue"], ["--epilogue has no effect for conv2d on platform 'avx2'"]),
         (["gemm", "--threads", "0"], ["--threads"]),

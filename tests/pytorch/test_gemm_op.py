@@ -96,3 +96,14 @@ def test_tensors_on_the_processor(tmp_path: Path) -> None:
         torch.testing.assert_close(compiled(a, b), torch.nn.functional.silu(a @ b) + 1)
     with pytest.raises(TypeError, match=r"this library holds torch\.float"):
         gemm(a.to(torch.bfloat16), b.to(torch.bfloat16))
+
+
+def test_tensors_of_16_bits_on_the_processor(tmp_path: Path) -> None:
+    gemm = tensorop.load(products.install("generic", tmp_path / "gemm", ("bf16", "f16"), epilogue=True)).gemm.torch()
+    for dtype in (torch.bfloat16, torch.float16):
+        a, b, bias = torch.randn(3, 40, 30).to(dtype), torch.randn(30, 50).to(dtype), torch.randn(50)
+        got = gemm(a, b, bias=bias, activation="relu")
+        assert got.dtype == torch.float32
+        torch.testing.assert_close(got, torch.relu(a.float() @ b.float() + bias))
+        with pytest.raises(ValueError, match=r"bias must be torch\.float32"):
+            gemm(a, b, bias=bias.to(dtype))

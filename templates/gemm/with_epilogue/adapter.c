@@ -20,7 +20,7 @@
         const real *scale_rows, *scale_columns;                                                    \
     };                                                                                             \
     typedef int (*ours_##dtype)(const struct call_of_##dtype *,                                    \
-                                const struct epilogue_of_##dtype *, const real *, const real *,    \
+                                const struct epilogue_of_##dtype *, const void *, const void *,    \
                                 real *, int);                                                      \
     static void call_##dtype(const struct tensorop_bound *self, const struct tensorop_call *c) {   \
         const struct call_of_##dtype call = {                                                      \
@@ -50,10 +50,14 @@
 
 OURS(f32, float)
 OURS(f64, double)
+OURS(bf16, float)
+OURS(f16, float)
 
 static const struct tensorop_interface interfaces[] = {
     {"tensorop", "f32", "tensorop_gemm_f32_epilogue_variant", call_f32},
     {"tensorop", "f64", "tensorop_gemm_f64_epilogue_variant", call_f64},
+    {"tensorop", "bf16", "tensorop_gemm_bf16_epilogue_variant", call_bf16},
+    {"tensorop", "f16", "tensorop_gemm_f16_epilogue_variant", call_f16},
 };
 
 int tensorop_bind(struct tensorop_bound *out, const char *api, const char *dtype,

@@ -3,14 +3,7 @@
 #ifndef TENSOROP_CONTROL_EPILOGUE_H
 #define TENSOROP_CONTROL_EPILOGUE_H
 
-#include "call.h"
-#include "slots.h"
-
-#if defined TENSOROP_DTYPE_f64
-#define REAL double
-#else
-#define REAL float
-#endif
+#include "product.h"
 
 /* Where an element takes its terms from. NULL: the epilogue has no such step. */
 struct finish {
@@ -72,22 +65,13 @@ static inline REAL finished(const struct finish *f, int row_major, REAL sum, int
 static inline void product(const struct tensorop_call *c,
                            REAL (*after)(const struct tensorop_call *c, int row_major, REAL sum,
                                          int64_t i, int64_t j)) {
+    const struct product p = product_of(c);
     int row_major = c->flag[FLAG_layout] == LAYOUT_row;
-    int a_by_row = row_major != (c->flag[FLAG_ta] != 0);
-    int b_by_row = row_major != (c->flag[FLAG_tb] != 0);
-    int64_t lda = c->ld[LD_A], ldb = c->ld[LD_B], ldc = c->ld[LD_C];
-    REAL alpha = (REAL)c->scalar[SCALAR_alpha], beta = (REAL)c->scalar[SCALAR_beta];
-    const REAL *a = c->buffer[BUFFER_A], *b = c->buffer[BUFFER_B];
-    REAL *to = c->buffer[BUFFER_C];
-    for (int64_t i = 0; i < c->dim[DIM_m]; i++)
-        for (int64_t j = 0; j < c->dim[DIM_n]; j++) {
-            REAL sum = 0, *at = to + (row_major ? i * ldc + j : i + j * ldc);
-            for (int64_t p = 0; alpha != 0 && p < c->dim[DIM_k]; p++)
-                sum += a[a_by_row ? i * lda + p : i + p * lda] *
-                       b[b_by_row ? p * ldb + j : p + j * ldb];
-            sum = alpha == 0 ? 0 : alpha * sum;
-            *at = after(c, row_major, beta == 0 ? sum : sum + beta * *at, i, j);
-        }
+    FOR_EACH_ELEMENT(p, i, j) {
+        REAL *at = &p.c[i * p.c_row + j * p.c_col];
+        update(&p, i, j, dot(&p, i, j, p.k));
+        *at = after(c, row_major, *at, i, j);
+    }
 }
 
 #define N (c->dim[DIM_n])
