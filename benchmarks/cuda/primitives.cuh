@@ -368,6 +368,13 @@ TEST(wgmma_cluster_rank) {
         put<uint32_t>(out, blockIdx.x, cluster_rank());
 }
 
+TEST(wgmma_cluster_size) {
+    if (T == 0)
+        put<uint32_t>(out, blockIdx.x, cluster_size());
+}
+
+TEST(wgmma_is_of_part) { put<int>(out, T, is_of_part(T, 5, T / 8 % 5)); }
+
 TEST(wgmma_load_remote) {
     const int rank = blockIdx.x;
     float4 *fours = (float4 *)shared;

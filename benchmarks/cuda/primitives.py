@@ -502,6 +502,8 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("matrix_store", leaves(np.uint32, fragments), threads=32),
         **alone("blocks_mask", numbers([sum(1 << t % 2 + 2 * i for i in range(t // 2 % 3)) for t in T])),
         **alone("cluster_rank", numbers([0, 1, 0, 1]), grid=4, cluster=2),
+        **alone("cluster_size", numbers([2, 2, 2, 2]), grid=4, cluster=2),
+        **alone("is_of_part", numbers(T % 5 == T // 8 % 5)),
         **alone("barrier_arrive_at", numbers([T + 1] * 2), **PAIR),
         **alone("tile_load_shared", leaves(np.uint16, lambda v, g: [tile(v, g)] * 2), map="in", **PAIR),
         "barrier": Test(("barrier_init", "barrier_arrive", "barrier_wait"), noise, same(256)),

@@ -105,15 +105,18 @@ class Layout:
             place -= part.numbers.size
         raise IndexError(place)
 
+    @cached_property
+    def kernels(self) -> NDArray[np.intp]:
+        """A number of each candidate's kernel; candidates that only the launch tells apart have one."""
+        families = list(dict.fromkeys(id(part.family) for part in self.parts))
+        each = [
+            part.family.kernels[part.numbers] * len(families) + families.index(id(part.family)) for part in self.parts
+        ]
+        return np.concatenate(each)
+
     def alike(self, place: int) -> list[int]:
         """The places of all candidates with the same kernel as this one."""
-        one, found, first = self.candidate(place), [], 0
-        for part in self.parts:
-            if part.family is one.family:
-                same = part.numbers // one.family.late == one.number // one.family.late
-                found += [first + int(at) for at in np.flatnonzero(same)]
-            first += part.numbers.size
-        return found
+        return [int(at) for at in np.flatnonzero(self.kernels == self.kernels[place])]
 
     def costs(self, *sizes: int) -> Column:
         """Predicted cycles of a problem with contiguous rows, by candidate; infinite if a candidate cannot serve it."""
@@ -160,7 +163,7 @@ class Layout:
         return [place for _, _, place in sorted(found)]
 
     def chosen(self, shapes: Sequence[Shape], most: int, failed: Collection[int] = ()) -> list[int]:
-        """The places of at most `most` candidates.
+        """The places of candidates that have at most `most` kernels, and of at most twice as many candidates.
 
         The first one serves every alignment. Each further one lowers the mean cost most. Then, since the model can be
         wrong, follow the families' seeds, others that lower the mean cost most, and for each shape the best candidate
@@ -177,9 +180,14 @@ class Layout:
             )
         best = costs[:, found[0]]
 
+        def full() -> bool:
+            return len({int(self.kernels[place]) for place in found}) >= most
+
         def lower(best: Column, least: float) -> Column:
-            while len(found) < most:
+            while len(found) < 2 * most:
                 means = np.minimum(costs, best[:, None]).mean(axis=0)
+                if full():
+                    means[~np.isin(self.kernels, self.kernels[found])] = np.inf
                 place = int(np.argmin(means))
                 if best.mean() - means[place] < least:
                     break
@@ -190,7 +198,7 @@ class Layout:
         best = lower(best, LEAST_GAIN)
         hoped = best
         left = [place for place in self.seeds() if place not in failed and not {*self.alike(place)} & {*found}]
-        while left and len(found) < most:  # first the one that helps most if it is faster than the model says
+        while left and not full():  # first the one that helps most if it is faster than the model says
             means = np.minimum(costs[:, left] - HOPED, hoped[:, None]).mean(axis=0)
             found.append(left.pop(int(np.argmin(means))))
             best = np.minimum(best, costs[:, found[-1]])
@@ -198,9 +206,9 @@ class Layout:
         lower(best, LATER_GAIN)
         for place in found:
             costs[:, self.alike(place)] = np.inf
-        while len(found) < most and np.isfinite(costs).any():
+        while not full() and np.isfinite(costs).any():
             for row in costs:
-                if len(found) < most and np.isfinite(row).any():
+                if not full() and np.isfinite(row).any():
                     found.append(int(np.argmin(row)))
                     costs[:, self.alike(found[-1])] = np.inf
         return found

@@ -151,6 +151,14 @@ class Family:
             names[name] = int(expression.value(names))
         return {name: int(names[name]) for name in self.model}
 
+    @cached_property
+    def kernels(self) -> NDArray[np.intp]:
+        """A number of each configuration's kernel: `unseen` tunables, as late ones, are of the launch alone."""
+        names = [name for name in self.grid if name in self._named - {*self.template.unseen}]
+        names += [name for name in self.template.facts if name not in names]
+        rows = np.stack([np.unique(self.grid[name], return_inverse=True)[1] for name in names])
+        return np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
+
     @property
     def size(self) -> int:
         return len(next(iter(self.grid.values())))

@@ -238,7 +238,7 @@ __device__ __forceinline__ int tile_batch(const Args *p, int tile) {
 __device__ __forceinline__ void block(const Args *launch, const CUtensorMap *map_a, const CUtensorMap *map_b, const CUtensorMap *map_c, int m, int n,
            int batch, float alpha, float beta, uint16_t *c, size_t ldc, size_t stride_c, int clusters, int first, int step,
            int k_begin, int k_end, int next, bool ahead, int ahead_a, int ahead_b, uint64_t keep_a, uint64_t keep_b, uint64_t keep_c,
-           unsigned thread, int rank, Shared ring, Shared pieces, Barrier full, Barrier empty, bool general,
+           unsigned thread, int rank, int parts, Shared ring, Shared pieces, Barrier full, Barrier empty, bool general,
            const Epilogue *epilogue) {
     const int warpgroup = thread / 128;
     if (thread == 0) {
@@ -400,11 +400,11 @@ extern "C" __global__ __launch_bounds__(384, 1) void tensorop_kernel(
     const uint32_t ring = (shared_address(raw) + 1023) & ~1023u, pieces = ring + 196608, full = pieces + 32768;
     const int rank = cluster_rank();
     const int steps = (p.k + 63) / 64;
-    const int k_begin = 0, k_end = steps;
+    const int blocks = 2, parts = 1, k_begin = 0, k_end = steps;
     block(&p, &map_a, &map_b, &map_c, p.m, p.n, p.batch, p.alpha, p.beta, p.c, p.ldc, p.stride_c, p.clusters,
-          blockIdx.x / 2, gridDim.x / 2, k_begin, k_end, p.next, p.ahead_a || p.ahead_b,
+          blockIdx.x / blocks, gridDim.x / blocks, k_begin, k_end, p.next, p.ahead_a || p.ahead_b,
           min(k_begin + p.ahead_a, k_end), min(k_begin + p.ahead_b, k_end), p.keep_a, p.keep_b, p.keep_c, threadIdx.x, rank,
-          ring, pieces, full, full + 32, p.general, &p.epilogue);
+          parts, ring, pieces, full, full + 32, p.general, &p.epilogue);
     // A block must not exit while another one may still access its shared memory.
     __syncwarp();
     cluster_barrier();
