@@ -245,6 +245,16 @@ def test_configurations_of_one_kernel_are_alike() -> None:
     alike = [layout.candidate(place) for place in layout.alike(0)]
     assert {one.numbers["raster"] for one in alike} == {4, 8, 16}
     assert len({str(kernels.text(GEMM, SM90, one.template, "bf16", one.numbers)) for one in alike}) == 1
+    parts = next(at for at in range(len(layout.kernels)) if layout.candidate(at).numbers["split_k"] == 3)
+    shared = {one.numbers["split_k"]: one for one in map(layout.candidate, layout.alike(parts))}
+    assert shared.keys() == {*range(2, 9)}
+    assert len({str(kernels.text(GEMM, SM90, shared[at].template, "bf16", shared[at].numbers)) for at in (2, 8)}) == 1
+
+
+def test_candidates_of_a_chosen_kernel_do_not_count_as_kernels() -> None:
+    layout = layout_of()
+    found = layout.chosen(SHAPES, 12)
+    assert len({int(layout.kernels[place]) for place in found}) == 12 <= len(found) <= 24
 
 
 @pytest.mark.parametrize(("operator", "dtypes", "says"), [("gemm", ("f64",), "f64"), ("conv2d", ("bf16",), "conv2d")])

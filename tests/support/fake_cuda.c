@@ -358,10 +358,11 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
     memcpy(&b, arguments[1], sizeof b);
     memcpy(&c, arguments[2], sizeof c);
     const int high = tile_m * cluster_m, wide = tile_n * cluster_n;
-    if (config->count != 2 || config->attributes[1].id != CLUSTER ||
-        config->attributes[1].value.cluster.x != (unsigned)cluster ||
-        config->grid[0] % (unsigned)cluster || !config->grid[0] ||
-        config->grid[0] > (unsigned)p->clusters * (unsigned)cluster)
+    const int along = cluster_m * cluster_n, blocks = (int)config->attributes[1].value.cluster.x;
+    if (config->count != 2 || config->attributes[1].id != CLUSTER || blocks > cluster ||
+        (cluster > along ? blocks < 2 * along || blocks % along : blocks != cluster) ||
+        config->grid[0] % (unsigned)blocks || !config->grid[0] ||
+        config->grid[0] > (unsigned)p->clusters * (unsigned)blocks)
         return wrong("a launch's cluster");
     if (p->tiles_m != (p->m + high - 1) / high || p->tiles_n != (p->n + wide - 1) / wide ||
         p->clusters != p->tiles_m * p->tiles_n * p->batch)
@@ -369,7 +370,7 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
     const int b_once = p->tiles_m == 1, streams = p->next == 2;
     const int64_t read = (int64_t)(b_once ? p->n : p->m) * p->k * p->batch * 2;
     const int must = p->k > 128 && (b_once || p->tiles_n == 1) && read >= 8 << 20;
-    if (streams ? !must : must && p->clusters * cluster <= SMS)
+    if (streams ? !must : must && p->clusters * blocks <= SMS)
         return wrong("when the next launch may begin");
     if ((p->keep_a != USUAL) != (streams && !b_once) ||
         (p->keep_b != USUAL) != (streams && b_once) ||

@@ -185,7 +185,8 @@ __device__ __forceinline__ void block(int m, int n, int k, float alpha, float be
 for (int step = 0; step < steps; ++step) {
         __syncthreads();
         const int k0 = (step + 1) * 32;
-                                {
+        if (k0 < k) {
+                                    {
                 const int r = thread / 4, q = thread % 4 * 8;
                 const int inside = k - k0 - q;
                 const Element *const source = a + (row0 + r) * lda + k0 + q;
@@ -198,7 +199,8 @@ for (int step = 0; step < steps; ++step) {
                 near_read(near_b0, source, col0 + r < n ? inside : 0);
                 near_read(near_b1, source + 64 * ldb, col0 + r + 64 < n ? inside : 0);
             }
-const Element *const sa = tiles + step % 2 * 7680;
+}
+        const Element *const sa = tiles + step % 2 * 7680;
         const Element *const sb = sa + 2560;
 #pragma unroll
         for (int kk = 0; kk < 32; kk += 16) {
@@ -211,7 +213,8 @@ const Element *const sa = tiles + step % 2 * 7680;
             tile_multiply(sum0_1, fa0_0, fb0_1);
             tile_multiply(sum1_1, fa0_1, fb0_1);
 }
-                    {
+        if (k0 < k) {
+                        {
                 Element *const to_a = tiles + (step + 1) % 2 * 7680;
                 Element *const to_b = to_a + 2560;
                             {
@@ -225,6 +228,7 @@ const Element *const sa = tiles + step % 2 * 7680;
             }
 }
 }
+    }
     {
     {
         const int row = row0 + wm + 0 + lane / 4;
