@@ -197,7 +197,7 @@ def test_where_no_kernel_helps_there_is_room_for_what_the_model_may_be_wrong_abo
     """The fastest kernel of a shape is often the model's second or fifth: what is added is another kernel each."""
     layout = layout_of()
     found = layout.chosen(SHAPES, 56)
-    assert len(set(found)) == len(found) == 56
+    assert len(set(found)) == len(found) >= 56 == len({int(layout.kernels[place]) for place in found})
     kernels_of = [frozenset(layout.alike(place)) for place in found]
     added = kernels_of[-20:]
     assert len(set(added)) == 20
