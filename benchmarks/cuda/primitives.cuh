@@ -980,6 +980,76 @@ TEST(tf32_float_pair_put) {
                    T & 2);
 }
 
+TEST(tf32_wgmma_barrier) {
+    uint32_t *words = (uint32_t *)shared;
+    float *const b = (float *)shared + 8192;
+    if (T < 64)
+        words[T] = 0;
+    if (T == 0)
+        barrier_init(b, 32);
+    __syncthreads();
+    for (int phase = 0; phase < 2; ++phase)
+        if (T < 32) {
+            late();
+            ((volatile uint32_t *)words)[32 * phase + T] = get<uint32_t>(in, 32 * phase + T);
+            barrier_arrive(b);
+        } else {
+            barrier_wait(b, phase);
+            put<uint32_t>(out, 32 * phase + T - 32,
+                          ((volatile uint32_t *)words)[32 * phase + T - 32]);
+        }
+}
+
+TEST(tf32_wgmma_word_read) {
+    Word word = {};
+    word_read(word, (const float *)in + 4 * T, T % 7 - 1);
+    leave<4>(out, word.v);
+}
+
+TEST(tf32_wgmma_floats_read) {
+    Word word = {};
+    floats_read(word, (const float *)in + 1 + 4 * T, T % 7 - 1);
+    leave<4>(out, word.v);
+}
+
+TEST(tf32_wgmma_words_turned) {
+    Word w[4];
+    for (int i = 0; i < 4; ++i)
+        for (int e = 0; e < 4; ++e)
+            w[i].v[e] = get<float>(in, 16 * T + 4 * i + e);
+    words_turned(w[0], w[1], w[2], w[3]);
+    for (int i = 0; i < 4; ++i)
+        for (int e = 0; e < 4; ++e)
+            put<float>(out, 16 * T + 4 * i + e, w[i].v[e]);
+}
+
+TEST(tf32_wgmma_parts_put) {
+    fill();
+    Word word;
+    take<4>(word.v, in, 0);
+    parts_put((float *)out + 4 * T, (float *)out + 256 + 4 * T, word);
+}
+
+TEST(tf32_wgmma_products) {
+    TileA a[4], other;
+    float sum[32];
+    for (int i = 0; i < 20; ++i)
+        (i < 16 ? a[i / 4].r[i % 4] : other.low[i % 4]) = get<uint32_t>(in, 20 * T + i);
+    copy(in + 10240, 18688);
+    shared_written();
+    __syncthreads();
+    const float *const b = (const float *)shared;
+    take<32>(sum, in, 7232);
+    products_begin();
+    group_multiply_low(sum, other, b, 0, 0);
+    for (int step = 0; step < 3; ++step)
+        group_multiply(sum, a[step], b, step, 1);
+    group_product(sum, a[3].r, b, 3, 1);
+    group_multiply_rest(sum, a[2], b + 2336, 2);
+    products_wait();
+    leave<32>(out, sum);
+}
+
 TEST(fma_row_in_warp) { put<int>(out, T, row_in_warp(T, 3)); }
 
 TEST(fma_column_in_warp) { put<int>(out, T, column_in_warp(T, 4)); }

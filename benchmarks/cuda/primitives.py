@@ -337,6 +337,36 @@ def in_parts(variant: Variant, given: np.ndarray) -> Any:
     return np.concatenate([high, low.astype(np.float32).view(np.uint32)], axis=1)
 
 
+def floats_read(_: Variant, given: np.ndarray) -> np.ndarray:
+    rows = given[4:1028].view(np.uint32).reshape(64, 4).copy()
+    rows[np.arange(4)[None, :] >= (T % 7 - 1)[:, None]] = 0
+    return rows
+
+
+def parts_left(variant: Variant, given: np.ndarray) -> Any:
+    """`in_parts` of 64 threads: first parts, then with three products the second ones."""
+    found = np.concatenate([in_parts(variant, given), in_parts(variant, given[512:])])
+    return found[:, :4] if variant.dtype == "f32_tf32" else np.stack([found[:, :4], found[:, 4:]])
+
+
+def groups_operands(_: Variant) -> np.ndarray:
+    """Four parts of A and another one of each thread; B and what it lacks as chunks lie; then sums."""
+    t, r = np.arange(128)[:, None], np.arange(4)[None, :]
+    row, col = t // 32 * 16 + t % 32 // 4 + r % 2 * 8, t % 4 + r // 2 * 4
+    parts = [SMALL[0][row, 8 * step + col] for step in range(4)] + [SMALL[2][row, col]]
+    tiles = np.full((2, WGN // 8, 292), 99, np.float32)
+    for tile, b in zip(tiles, SMALL[1::2, :32], strict=True):
+        chunks = b.reshape(8, 4, WGN // 8, 8).transpose(2, 0, 3, 1)
+        tile[:, :288].reshape(-1, 8, 36)[..., :32] = chunks.reshape(-1, 8, 32)
+    return words(np.stack(parts, axis=1).astype(np.float32), tiles, WHOLE)
+
+
+def groups_left(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Sums that were not kept, then sums that were."""
+    whole = SMALL[2][:, :8] @ SMALL[1][:8] + SMALL[0][:, :32] @ SMALL[1][:32] + SMALL[0][:, 16:24] @ SMALL[3][16:24]
+    return leaves(np.float32, lambda *_: whole[placed()])(variant, given, out)
+
+
 def tf32_operands(_: Variant) -> np.ndarray:
     """A and B of each thread, then sums."""
     tiles = SMALL[0, :16, :8][A_OF_TF32], SMALL[1, :8, :16][B_OF_TF32]
@@ -638,11 +668,32 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("float_pair_put", float_put, lambda v: words(FLOATS)),
     },
 }  # fmt: skip
+OF_TF32 = ("word_copy", "float_copy", "parts", "rows_of_a", "columns_of_a", "float_pair_put")
+TESTS["cuda-tf32-wgmma"] = {
+    **{label: TESTS["cuda-tf32"][label] for label in OF_TF32},
+    "registers": TESTS["cuda-wgmma"]["registers"],
+    "barrier": Test(("barrier_init", "barrier_arrive", "barrier_wait"), noise, same(256)),
+    **alone("word_read", leaves(np.uint32, floats_copied(4))),
+    **alone("floats_read", leaves(np.uint32, floats_read)),
+    **alone("words_turned", leaves(np.uint32, lambda v, g: g[:4096].view(np.uint32).reshape(64, 4, 4).swapaxes(1, 2))),
+    **alone("parts_put", leaves(np.uint32, parts_left), lambda v: words(FLOATS), every=True),
+    "products": Test(
+        ("group_multiply", "group_multiply_low", "group_multiply_rest", "group_product"), groups_operands, groups_left,
+        ("products_begin", "products_wait", "shared_written"), threads=128, size=16384,
+    ),
+}  # fmt: skip
 SPILLED = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
 VARIANTS = tuple(Variant(dtype, a, b) for dtype in ("bf16", "f16") for a in (0, 1) for b in (0, 1))
 VARIANTS_OF = {**dict.fromkeys(TESTS, VARIANTS), "cuda-fma": (Variant("f32", 0, 0),)}
-VARIANTS_OF["cuda-tf32"] = tuple(Variant(dtype, 0, 0) for dtype in ("f32_tf32", "f32_3xtf32"))
+for of_tf32 in ("cuda-tf32", "cuda-tf32-wgmma"):
+    VARIANTS_OF[of_tf32] = tuple(Variant(dtype, 0, 0) for dtype in ("f32_tf32", "f32_3xtf32"))
 TEXTS = re.compile(r"^TEST\((\w+)\) \{(.*?)\}\n(?=\n|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def text_of(texts: dict[str, str], name: str, label: str) -> str:
+    """The text of a test of a set: its own, or that of the first set that its name is made of."""
+    names = [name.removeprefix("cuda-").replace("-", "_"), *name.split("-")[1:]]
+    return next(texts[f"{one}_{label}"] for one in names if f"{one}_{label}" in texts)
 
 
 def controls(test: Test) -> list[str]:
@@ -686,7 +737,7 @@ def build(folder: Path) -> None:
 
         def test(space: str, label: str, one: Test) -> str:
             args = ("const __grid_constant__ CUtensorMap map, " if one.map else "") + "const uint8_t *in, uint8_t *out"
-            bodies = [(part, texts[f"{name[5:]}_{label}{part}"]) for part in ("_first", "")[not one.after_first :]]
+            bodies = [(part, text_of(texts, name, f"{label}{part}")) for part in ("_first", "")[not one.after_first :]]
             return "\n".join(
                 f'extern "C" __global__ void {one.bounds} {space}_{label}{part}({args}) {{{body}}}'
                 for part, body in bodies

@@ -55,6 +55,7 @@ pytestmark = [
         ("cuda-sm90-small-bf16", "sm_90a"),
         ("cuda-sm90-mma-bf16", "sm_80 sm_90a"),
         ("cuda-sm90-tf32-f32_3xtf32", "sm_80 sm_90a"),
+        ("cuda-sm90-tf32_wgmma-f32_3xtf32", "sm_90a"),
         ("cuda-sm90-wmma-f16", "sm_75 sm_80 compute_80"),
     ],
 )

@@ -46,6 +46,7 @@ OF_FLOATS = [
 ]
 TF32 = {**{name: WORDS[name] for name in WORDS if name != "rows"}, "tile_k": 16, "stages": 2}
 OF_TF32 = [{**TF32, "rows": "words"}, {**TF32, "rows": "elements"}]
+WGMMA: dict[str, int | str] = {"tile_n": 64, "stages": 3, "rows": "words", "raster": 4}
 MMA: dict[str, int | str] = {
     "tile_m": 32, "tile_n": 32, "tile_k": 32, "warp_m": 16, "warp_n": 32, "slices": 1, "stages": 3, "rows": "pairs",
 }  # fmt: skip
@@ -146,8 +147,10 @@ def verdict(
     epilogue: bool = False,
     of_16_bits: str = "wmma",
 ) -> Outcome:
-    """The verdict on a configuration of a family, of floats `fma` or `tf32`. spoil: a text of it that is left out"""
-    name = {"f32": "fma", "f32_3xtf32": "tf32"}.get(dtype, of_16_bits)
+    """The verdict on a configuration of a family, of floats `fma`, `tf32` or `tf32_wgmma`. spoil: a text of it that is
+    left out"""
+    of_floats = "tf32" if "tile_m" in point else "tf32_wgmma"
+    name = {"f32": "fma", "f32_3xtf32": of_floats}.get(dtype, of_16_bits)
     template, platform = TEMPLATES[name], WMMA if name == "wmma" else SM90
     assert spoil in template.text
     given = {**device_numbers(platform, dtype, epilogue), "a_along_m": a, "b_along_k": b}
@@ -227,6 +230,29 @@ def test_a_kernel_of_tensor_cores_applies_an_epilogue(point: dict[str, int | str
 def test_a_kernel_of_floats_on_tensor_cores_is_right(point: int, a: int, b: int) -> None:
     found = verdict(OF_TF32[point], a, b, "f32_3xtf32")
     assert found.ok, found
+
+
+@pytest.mark.covers("template gemm/tf32_wgmma", "primitives cuda-tf32-wgmma")
+@pytest.mark.parametrize(
+    ("rows", "a", "b"),
+    some([("words", 0, 0), ("words", 0, 1), ("elements", 1, 0), ("words", 1, 1)], lambda case: case == ("words", 0, 0)),
+)
+def test_a_kernel_of_floats_by_warpgroups_is_right(rows: str, a: int, b: int) -> None:
+    found = verdict({**WGMMA, "rows": rows}, a, b, "f32_3xtf32")
+    assert found.ok, found
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "barrier_wait(full + 2 * stage, step / {{ stages }} % 2);",
+        extended("group_multiply_rest(part, fa{{ kk }}, low, {{ kk }});"),
+        extended("barrier_wait(empty + 2 * stage, (step / {{ stages }} + 1) % 2);"),
+        extended("copies_wait(0);"),
+    ],
+)
+def test_warpgroups_that_lack_something_are_found_out(spoil: str) -> None:
+    assert verdict(WGMMA, 0, 1, "f32_3xtf32", spoil).kind in (Kind.WRONG, Kind.CRASH)
 
 
 @pytest.mark.parametrize("spoil", ["copies_wait({{ stages - 2 }});", "x += beta * at[0];", "alpha * "])

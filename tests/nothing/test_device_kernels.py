@@ -39,8 +39,9 @@ DEVICE = device_numbers(SM90)
 SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
 STARTS = [
     ("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"), ("mma", "bf16"), ("fma", "f32"), ("tf32", "f32_3xtf32"),
+    ("tf32_wgmma", "f32_3xtf32"),
 ]  # fmt: skip
-OF_FLOATS = {"fma": "f32", "tf32": "f32_3xtf32"}  # families, with one of their types
+OF_FLOATS = {"fma": "f32", "tf32": "f32_3xtf32", "tf32_wgmma": "f32_3xtf32"}  # families, with one of their types
 
 
 @cache
@@ -171,7 +172,7 @@ def test_each_primitive_has_a_test_for_a_gpu() -> None:
         tests = told.TESTS[one.name]
         assert {name for test in tests.values() for name in told.controls(test)} == set(one.collectives)
         for label, test in tests.items():
-            text = texts[f"{one.name.removeprefix('cuda-')}_{label}"]
+            text = told.text_of(texts, one.name, label)
             text += texts[f"wgmma_{label}_first"] if test.after_first else ""
             assert all(name in text for name in told.controls(test)), label
             variant = told.VARIANTS_OF[one.name][-1]

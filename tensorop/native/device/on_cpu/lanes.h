@@ -12,7 +12,13 @@
 #include <stdint.h>
 
 enum { LANES = 32, MOST_LANES = 512, STACK_BYTES = 1 << 16, MOST_COPIES = 1024, MOST_GROUPS = 8 };
-enum Waiting { READY, AT_WARP, AT_BLOCK, ENDED };
+enum Waiting {
+    READY,
+    AT_WARP,
+    AT_BLOCK,
+    AT_PHASE,
+    ENDED
+}; /* of a warp, the block, a barrier in shared memory */
 
 /* What a block did, of which the cost model makes cycles. `on_cpu.cpp.j2` of an operator returns
  * them in this order. */
