@@ -6,7 +6,7 @@
 DIR holds a journal, and a product if the run ended. The file has the variants that serve in the product, without one
 those that did best together in trials. Of several runs on one platform it has each variant once, those of the first
 folder first, and for each dtype the choice of the first product. `--keep` keeps the variants of a file, and takes only
-choices from the products.
+choices from the products. Configurations of `blas` are those of gemm, which it extends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from tensorop import __version__
 from tensorop.errors import UsageError
@@ -41,10 +43,12 @@ def with_choices(file: Path, folders: list[Path]) -> list[str]:
     kept = reading.read_winners(file)
     choices = dict(kept.choices)
     for folder in folders:
-        product = reading.read_product(folder / reading.MANIFEST)
+        product = reading.of_base(reading.read_product(folder / reading.MANIFEST))
         if product.platform != kept.platform:
             raise UsageError(f"{folder} is of {product.platform}, and {file} of {kept.platform}")
-        choices |= product.choices
+        for of, choice in product.choices.items():  # a product of gemm alone has no tunables of routines
+            before = choices.get(of, {}).get("of_routines")
+            choices[of] = cast(DtypeRecord, {**({"of_routines": before} if before else {}), **choice})
     head = json.loads(file.read_text().partition("\n")[0])
     return list(reading.winner_lines({name: head[name] for name in reading.HEAD}, kept.known, choices))
 
@@ -60,12 +64,13 @@ def lines(folders: list[Path], plugins: tuple[Path, ...], date: datetime.date) -
         # a file that asks the machine is another platform elsewhere: its parent's has the name
         names.add(next(name for name in lineage if not platforms.is_probed(name, plugins)))
         trials += len(history.replay())
-        served = reading.of_history(history)
+        source = reading.WarmSource(folder, "", lineage[0], reading.of_history(history))
         if (folder / reading.MANIFEST).is_file():
             product = reading.read_product(folder / reading.MANIFEST)
-            served |= product.known
-            choices = {**product.choices, **choices}
-        for of, known in served.items():
+            source = replace(product, known={**source.known, **product.known})
+        source = reading.of_base(source, plugins)
+        choices = {**source.choices, **choices}
+        for of, known in source.known.items():
             found.setdefault(of, {}).update(dict.fromkeys(known))
     if len(names) > 1:
         raise UsageError(f"runs on {', '.join(sorted(names))}; a file of winners is of one platform")

@@ -49,6 +49,7 @@ class Backend(Target):
             "micro": 1.8,
             "blocking": 0.95,
             "library": 9.0,
+            "tunables": 1.5,
             "verification": 6.7,
             "routines": 2.0,
             "comparison and report": 1.55,

@@ -19,6 +19,7 @@ from tensorop.model.winner import DtypeRecord, Leaf, StartPoint, Tree, WarmStart
 from tensorop.render import instantiate
 from tensorop.search.task import Task
 from tensorop.space import seeds
+from tensorop.specs import products
 from tensorop.warm import start
 
 SHAPES = 1500  # in each layout, on which variants are compared
@@ -70,7 +71,9 @@ def _recorded(task: Task, record: DtypeRecord, templates: Mapping[str, KernelTem
         trees = tuple(replace(tree, vlen=vlen if several else 0) for vlen, tree in zip(vlens, near, strict=True))
     most = task.operator.direct.unasked if task.operator.direct else 0
     unasked = min(most, record["direct"]["most_flops"]) if "direct" in record else 0
-    return Winners(task.dtype, tuple(variants), trees, direct, unasked)
+    tunables, values = products.load(task.operator).tunables, record.get("of_routines", {})
+    of_routines = {name: values[name] for name, one in tunables.items() if values.get(name) in one.values}
+    return Winners(task.dtype, tuple(variants), trees, direct, unasked, of_routines)
 
 
 def _first(task: Task, template: KernelTemplate) -> Variant | None:

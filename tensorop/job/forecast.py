@@ -73,12 +73,14 @@ def forecast(
     probes = operator.probes if job.suite in operator.suites else ()
     found = for_search(operator, first, (*job.shapes_of(first), *probes), budgets, job.listed)
     searched = sketch(operator, found, budgets)
-    routines = len(products.load(operator).routines)
+    product = products.load(operator)
+    routines, tunables = len(product.routines), 0 if job.no_search else len(product.tunables)
     compared = within(operator, first, job.shapes_of(first), budgets.compared_flops)
     sizes = {
         SET_UP: dtypes * len(target.verify_vlens),
         SEARCH: 0.0,
         LIBRARY: dtypes * (1 + vlens),
+        "tunables": dtypes * tunables * (1 + vlens),
         "verification": dtypes * (len(target.verify_vlens) + 0.5),
         "routines": dtypes * routines * (len(target.verify_vlens) + 1) if routines > 1 else 0.0,
         COMPARISON: dtypes * (1 + units([work(operator, first, shape) for shape in compared], "compared")),

@@ -76,6 +76,7 @@ CLOCK = Budgets(
         "micro": 2.0,
         "blocking": 0.055,
         "library": 15.0,
+        "tunables": 1.4,
         "verification": 4.4,
         "routines": 1.5,
         "comparison and report": 0.4,

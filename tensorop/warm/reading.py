@@ -6,7 +6,8 @@ and those of plug-in folders, are `platforms/winners/*.jsonl`.
 
     {"schema": 1, "event": "winners", "platform", "tensorop", "date", "made", "lines"}
     {"schema": 1, "event": "winner", "operator", "dtype", "template", "point": {...}}
-    {"schema": 1, "event": "choice", "operator", "dtype", "variants": [{"template", "point"}], "tree": {...}, "regret"}
+    {"schema": 1, "event": "choice", "operator", "dtype", "variants": [{"template", "point"}], "tree": {...}, "regret",
+     "of_routines": {NAME: value}}
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -25,7 +26,7 @@ from tensorop.model.job import Job
 from tensorop.model.point import Point
 from tensorop.model.trial import Stage
 from tensorop.model.winner import DtypeRecord, StartPoint, asked, by_operator, trees_of
-from tensorop.specs import files, jsontext
+from tensorop.specs import files, jsontext, operators
 from tensorop.store import journal
 from tensorop.store.history import History
 from tensorop.store.records import point_of
@@ -66,7 +67,7 @@ def read(job: Job) -> tuple[list[WarmSource], list[str]]:
         except TensoropError as error:
             remarks.append(f"a warm-start file is skipped: {error.message}")
             continue
-        found.append(source)
+        found.append(of_base(source, job.plugins))
         remarks += [source.remark] if source.remark else []
     if not found and not remarks and job.warm_start not in (AUTO, NONE):
         remarks.append(f"--warm-start {job.warm_start} has no effect: the folder has no journal (*.jsonl) or product")
@@ -88,6 +89,23 @@ def of_history(history: History) -> dict[tuple[str, str], list[StartPoint]]:
         best = [min(small, key=lambda f: f.score.cost or 0.0).trial.variant] if small else []
         found[operator, str(dtype)] = [StartPoint(variant.template.name, variant.point) for variant in (*whole, *best)]
     return found
+
+
+def of_base(source: WarmSource, plugins: tuple[Path, ...] = ()) -> WarmSource:
+    """The source with what it has of an operator that extends another one, under the other one's name: it has the
+    kernels of that one's search.
+    """
+
+    def base(of: tuple[str, str]) -> tuple[str, str]:
+        try:
+            return operators.load(of[0], plugins).folder.name, of[1]
+        except TensoropError:  # an operator that is not here
+            return of
+
+    known: dict[tuple[str, str], list[StartPoint]] = {}
+    for of, points in source.known.items():
+        known.setdefault(base(of), []).extend(points)
+    return replace(source, known=known, choices={base(of): choice for of, choice in source.choices.items()})
 
 
 def _files(job: Job) -> Iterator[Path]:
@@ -168,6 +186,8 @@ def choice_of(record: Mapping[str, Any]) -> DtypeRecord:
     found |= {name: record[name] for name in ("tree", "regret", "by_vlen") if name in record}
     if "direct" in record:
         found["direct"] = {name: int(record["direct"][name]) for name in ("variant", "most_flops")}
+    if "of_routines" in record:
+        found["of_routines"] = {str(name): int(value) for name, value in record["of_routines"].items()}
     choice = cast(DtypeRecord, found)
     if not 0 < len(variants) <= MOST_VARIANTS:
         raise ValueError(f"{len(variants)} variants; expected 1 to {MOST_VARIANTS}")

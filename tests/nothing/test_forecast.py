@@ -28,9 +28,10 @@ def fresh_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: forecast.CORES)
 
 
-def plan(platform: str = "rvv", **wish: object) -> forecast.Forecast:
-    job = Job("gemm", platform=platform, **{"shapes": SHAPES, **wish})  # type: ignore[arg-type]
-    found = forecast.forecast(job, OPERATOR, reach(platforms.load(platform), None), pipeline.passes(OPERATOR))
+def plan(platform: str = "rvv", operator: str = "gemm", **wish: object) -> forecast.Forecast:
+    job = Job(operator, platform=platform, **{"shapes": SHAPES, **wish})  # type: ignore[arg-type]
+    of = operators.load(operator)
+    found = forecast.forecast(job, of, reach(platforms.load(platform), None), pipeline.passes(OPERATOR))
     assert found is not None
     return found
 
@@ -43,6 +44,8 @@ def test_every_part_is_in_the_first_line(platform: str) -> None:
         assert part in said
     assert platform == "rvv" or "2.0 min search" in said
     assert "search" not in str(plan(platform, no_search=True))
+    assert " tunables, " in str(plan(platform, "blas"))
+    assert " tunables, " not in str(plan(platform, "blas", no_search=True)) + said
 
 
 def test_more_work_takes_longer() -> None:

@@ -19,7 +19,7 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 MOST_LINES = {
     ".": 1_201,
     "author": 6_309,
-    "backends": 368,
+    "backends": 369,
     "blas": 2_158,
     "calibration": 404,
     "cli": 2_402,
@@ -31,7 +31,7 @@ MOST_LINES = {
     "job": 1_222,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_520,
+    "model": 3_521,
     "package": 1_790,
     "policies": 124,
     "process": 478,

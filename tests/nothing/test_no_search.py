@@ -22,7 +22,7 @@ from tensorop.model.verdict import Seed
 from tensorop.model.winner import DtypeRecord, Leaf, Split, StartPoint, Tree, Winners, asked
 from tensorop.render import instantiate
 from tensorop.search.task import JobContext, Task
-from tensorop.specs import platforms
+from tensorop.specs import operators, platforms
 from tensorop.store import journal
 from tensorop.store.journal import Journal
 from tensorop.warm import reading, start
@@ -109,6 +109,17 @@ def test_a_product_without_its_journal_is_taken_and_a_damaged_one_is_said(tmp_pa
         [],
         [f"a warm-start file is skipped: {path} is no manifest of a product: KeyError 'platform'"],
     )
+
+
+def test_a_choice_of_blas_is_gemm_s_with_the_legal_tunables_of_routines(tmp_path: Path) -> None:
+    two = choice(sure(tmp_path, "spacemit-k1")[:2], of_routines={"trmm_rows": 64, "trsm_rows": 7, "other": 1})
+    path = a_file(tmp_path / "known.jsonl", two)
+    path.write_text(path.read_text().replace('"gemm"', '"blas"'))
+    made, _ = task(tmp_path, "spacemit-k1", warm_start=str(path))
+    for of, values in ((operators.load("blas"), {"trmm_rows": 64}), (OPERATOR, {})):
+        found = winners.first(replace(made, operator=of))
+        assert found is not None
+        assert found.of_routines == values
 
 
 def test_each_vlen_takes_the_tree_of_the_next_shorter_one(tmp_path: Path) -> None:
