@@ -13,7 +13,16 @@ avx2_f64_dot_74e2_tile_1x1(size_t m, size_t k, const double *restrict a, size_t 
     const __m256i full = _mm256_set1_epi64x(-1);
     (void)m, (void)full, (void)lanes, (void)rsb;
     __m256d c0_0 = _mm256_setzero_pd();
+    __m256d s1 = _mm256_setzero_pd();
+    __m256d s2 = _mm256_setzero_pd();
+    __m256d s3 = _mm256_setzero_pd();
     size_t p = 0;
+    for (; p + 4 * lanes <= k; p += 4 * lanes) {
+        c0_0 = _mm256_fmadd_pd(_mm256_loadu_pd(a + p + 0 * lanes), _mm256_loadu_pd(b + p + 0 * lanes), c0_0);
+        s1 = _mm256_fmadd_pd(_mm256_loadu_pd(a + p + 1 * lanes), _mm256_loadu_pd(b + p + 1 * lanes), s1);
+        s2 = _mm256_fmadd_pd(_mm256_loadu_pd(a + p + 2 * lanes), _mm256_loadu_pd(b + p + 2 * lanes), s2);
+        s3 = _mm256_fmadd_pd(_mm256_loadu_pd(a + p + 3 * lanes), _mm256_loadu_pd(b + p + 3 * lanes), s3);
+    }
     for (; p + 2 * lanes <= k; p += 2 * lanes) {
         {
             const __m256d a0 = _mm256_loadu_pd(a + 0 * lda + p + 0 * lanes);
@@ -46,7 +55,8 @@ avx2_f64_dot_74e2_tile_1x1(size_t m, size_t k, const double *restrict a, size_t 
     }
     {
         double *at = c + 0 + 0 * ldc;
-        const double dot = alpha * tensorop_sum_f64(c0_0);
+        const double dot = alpha * (tensorop_sum_f64(c0_0) + tensorop_sum_f64(s1) + tensorop_sum_f64(s2) +
+                                    tensorop_sum_f64(s3));
         if (beta == 0) /* C is not read */
             *at = dot;
         else
