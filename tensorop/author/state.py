@@ -13,6 +13,7 @@ from tensorop.model.kernel import KernelTemplate
 from tensorop.model.point import Value
 from tensorop.model.steering import ALL, BODY, HEAD, OF_DEVICES, OF_PROCESSORS, PLACES
 
+_IN_PARTS = ("load_low(", "load_half(", "with_high(")  # primitives that load a vector in parts
 _DEPENDENT = ("compute", "load_l1", "write_after_read")  # causes of stalls that another order of instructions avoids
 _OF_CORE = ("in_order", "issue_width", "l1_prefetch", "fma_lane", "broadcast", "streams", "settings")
 
@@ -29,6 +30,12 @@ class Measured:
 
     def shared(self, group: str) -> dict[str, float]:
         return {name.partition(".")[2]: n for name, n in self.counters.items() if name.startswith(f"{group}.")}
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the compiled code loads vectors in parts: its second halves go through integer registers."""
+        counts = self.shared("instructions")
+        return 0 < 0.9 * counts.get("vector_load", 0.0) <= counts.get("int_load", 0.0)
 
 
 def features(of: Measured, known: Mapping[str, Value]) -> dict[str, float]:
@@ -58,10 +65,16 @@ def features(of: Measured, known: Mapping[str, Value]) -> dict[str, float]:
     return found
 
 
-def legal(template: KernelTemplate, known: Mapping[str, float], *, device: bool = False) -> list[tuple[str, str]]:
-    """Actions with their regions, without those that the measured state excludes; all if it excludes all."""
+def legal(
+    template: KernelTemplate, known: Mapping[str, float], *, device: bool = False, in_parts: bool = False
+) -> list[tuple[str, str]]:
+    """Actions with their regions, without those that the measured state excludes; all if it excludes all.
+
+    in_parts: as of Measured; then `pair` is excluded in the regions whose text has such loads
+    """
     elsewhere = OF_PROCESSORS if device else OF_DEVICES
     named = regions.names(template)
+    paired = {name for name, text in regions.parts(template) if in_parts and any(one in text for one in _IN_PARTS)}
     every = [
         (action, region)
         for action, places in PLACES.items()
@@ -69,7 +82,8 @@ def legal(template: KernelTemplate, known: Mapping[str, float], *, device: bool 
         for region in dict.fromkeys(place if template.regions or place in (HEAD, ALL) else BODY for place in places)
         if region in (HEAD, ALL, *named)
     ]
-    return [pair for pair in every if not excluded(pair[0], known)] or every
+    left = [pair for pair in every if not (pair[0] == "pair" and pair[1] in paired)]
+    return [pair for pair in left if not excluded(pair[0], known)] or every
 
 
 def excluded(action: str, known: Mapping[str, float]) -> str:

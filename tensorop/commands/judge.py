@@ -31,7 +31,7 @@ from tensorop.render import instantiate
 from tensorop.space import problems
 from tensorop.specs import files
 from tensorop.specs.operators import TEMPLATE_SUFFIX
-from tensorop.trial import confinement, judging
+from tensorop.trial import company, confinement, judging
 from tensorop.trial.calls import micro_problem
 from tensorop.trial.evaluator import CALL_TIMEOUT_S, Evaluator, Prepared
 from tensorop.trial.trial import carry_out, in_time
@@ -304,9 +304,8 @@ def _one(evaluator: Evaluator, template: KernelTemplate, point: Point) -> Config
         if not ended.outcome.ok:
             return Configuration(variant.point, ended.outcome)
         outcome = ended.outcome
-        built = at.prepare(trial) if stage is Stage.MICRO else None
-        if isinstance(built, Prepared):
-            hottest = at.hot_loop(trial, built)
+        if stage is Stage.MICRO:
+            hottest = company.hot_loop(at, trial)
         figures += _figures(evaluator, stage, variant, ended.score.per_problem)
     return Configuration(variant.point, outcome, tuple(figures), hottest)
 

@@ -24,8 +24,8 @@ from tensorop.render import instantiate
 from tensorop.render.texts import Texts
 from tensorop.space import problems
 from tensorop.target import Target
-from tensorop.trial import judging
-from tensorop.trial.evaluator import Evaluator, Prepared
+from tensorop.trial import company, judging
+from tensorop.trial.evaluator import Evaluator
 from tensorop.trial.trial import FIRST_S, carry_out
 
 SHAPES = 3  # whole problems on which templates are compared
@@ -100,10 +100,7 @@ class Standings:
     def _hot_loop(self, best: Finished) -> HotLoop | None:
         if self.target.simulated:
             return None
-        built = self._micro.prepare(best.trial)
-        if not isinstance(built, Prepared):
-            return None
-        found = barrier.guarded("profile", self._micro.hot_loop, best.trial, built)
+        found = barrier.guarded("profile", company.hot_loop, self._micro, best.trial)
         return None if isinstance(found, Outcome) else found
 
     def _whole(self, variant: Variant) -> Mapping[str, float]:

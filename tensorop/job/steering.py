@@ -74,7 +74,9 @@ class Steering:
         template = one.trial.variant.template
         of = Measured(_cost(one), self.bound, standing.counters, standing.loop, standing.planned)
         known = features(of, self.brief.known)
-        return Parent(template.digest, template.name, _cost(one), known, tuple(legal(template, known)))
+        return Parent(
+            template.digest, template.name, _cost(one), known, tuple(legal(template, known, in_parts=of.in_parts))
+        )
 
 
 def ask(transport: Transport | None, model: str, question: str, answers: tuple[str, ...]) -> str:

@@ -6,6 +6,7 @@ Policies (`policies/`) import this module alone.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -124,6 +125,10 @@ LADDER: Mapping[str, float] = {
 }
 
 
+SECOND = 0.3  # probability of the second parent
+# A second parent costs at most this much of the best one. Of the recorded pairs one in six gains more by one action, so
+# a child of a dearer parent would hardly be the best.
+SECOND_COSTS = 1.25
 MOST_FAILED = 3  # children of a parent that failed, after which it is closed
 
 
@@ -135,6 +140,13 @@ def is_closed(digest: str, history: Sequence[PastQuestion]) -> bool:
 def open_parents(state: State, history: Sequence[PastQuestion]) -> list[Parent]:
     """The parents that are not closed and have an untried action."""
     return [one for one in state.parents if not is_closed(one.digest, history) and untried(one, history)]
+
+
+def drawn_parent(state: State, history: Sequence[PastQuestion], draw: random.Random) -> Parent | None:
+    """The first open parent, or with a probability the second one if it costs little more; None if all are closed."""
+    first, second = [*open_parents(state, history), None, None][:2]
+    near = first is not None and second is not None and second.cost <= SECOND_COSTS * first.cost
+    return second if near and draw.random() < SECOND else first
 
 
 def untried(parent: Parent, history: Sequence[PastQuestion]) -> list[tuple[str, str]]:

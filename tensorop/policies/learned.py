@@ -9,11 +9,10 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensorop.model.steering import Choice, PastQuestion, State, open_parents, untried
+from tensorop.model.steering import Choice, PastQuestion, State, drawn_parent, untried
 
 DESCRIPTION = "the action that a softmax regression on the measured state prefers, fitted to recorded pairs"
 PARENTS = 2
-SECOND = 0.3  # probability of the second parent
 
 
 @functools.cache
@@ -42,9 +41,8 @@ def preferences(features: Mapping[str, float], actions: Sequence[str]) -> dict[s
 def policy(state: State, history: Sequence[PastQuestion]) -> Choice | None:
     """The untried action with the largest probability; equal ones as drawn."""
     draw = random.Random(state.seed)
-    if not (parents := open_parents(state, history)):
+    if (parent := drawn_parent(state, history, draw)) is None:
         return None
-    parent = parents[1] if len(parents) > 1 and draw.random() < SECOND else parents[0]
     left = untried(parent, history)
     liked = preferences(parent.features, [*dict.fromkeys(action for action, _ in left)])
     action, region = max(left, key=lambda pair: (liked[pair[0]], draw.random()))

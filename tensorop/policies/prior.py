@@ -8,11 +8,10 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tensorop.model.steering import Choice, PastQuestion, State, bottleneck, open_parents, untried
+from tensorop.model.steering import Choice, PastQuestion, State, bottleneck, drawn_parent, untried
 
 DESCRIPTION = "the action that paid most often where the same thing takes the cycles, by a shipped table"
 PARENTS = 2
-SECOND = 0.3  # probability of the second parent
 _TRIES, _PAID = 4.0, 1.0  # what an action without a record counts as
 
 
@@ -39,9 +38,8 @@ def worth(features: Mapping[str, float], action: str) -> float:
 def policy(state: State, history: Sequence[PastQuestion]) -> Choice | None:
     """The untried action with the largest expected reward; equal ones as drawn."""
     draw = random.Random(state.seed)
-    if not (parents := open_parents(state, history)):
+    if (parent := drawn_parent(state, history, draw)) is None:
         return None
-    parent = parents[1] if len(parents) > 1 and draw.random() < SECOND else parents[0]
     known = {pair: (worth(parent.features, pair[0]), draw.random()) for pair in untried(parent, history)}
     action, region = max(known, key=lambda pair: known[pair])
     expected, where = known[action, region][0], bottleneck(parent.features)

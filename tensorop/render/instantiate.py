@@ -279,7 +279,8 @@ def alone(
     for number, (variant, text) in enumerate(kernels):
         names = {**around(operator, platform, variant, KernelText("", text)), "first": entries * number}
         pieces.append(_of_operator(operator, "alone.c.j2", names))
-    return Source((("alone.c", "\n".join(pieces)), *operator.slots.files), flags=kernels[0][0].template.flags)
+    own = dict.fromkeys(file for variant, _ in kernels for file in variant.template.files)
+    return Source((("alone.c", "\n".join(pieces)), *operator.slots.files, *own), flags=kernels[0][0].template.flags)
 
 
 def decides(operator: Operator) -> bool:

@@ -61,7 +61,7 @@ class Texts:
             return self._known.setdefault(variant.id, KernelText(variant.id, *(text for text, _ in read)))
 
     def full_tile(self, operator: Operator, platform: Platform, variant: Variant) -> str | Outcome:
-        """The C of a shipped kernel with its largest tile alone; an Outcome if the gate refuses it.
+        """The C of a kernel with its largest tile alone; an Outcome if the gate refuses it.
 
         Raises render.RenderError.
         """

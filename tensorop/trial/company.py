@@ -1,8 +1,11 @@
-"""Trials of shipped micro-kernels in company: one program of several kernels, one process that runs them in turn.
+"""Trials of micro-kernels alone: a program of each kernel's largest tile is what is measured, whoever wrote it.
 
-Compiler, linker, emulator and harness start once for all of them. A trial compiles and verifies the largest tile of its
-kernel; the other tiles follow when the kernel gets blockings. A kernel that fails in company is tried again alone
-before anything is recorded. Kernels of other authors never share a program.
+Shipped kernels are tried in company: one program of several kernels, one process that runs them in turn. Compiler,
+linker, emulator and harness start once for all of them. The other tiles are compiled and verified when the kernel gets
+blockings. A kernel that fails in company is tried again alone before anything is recorded.
+
+Kernels of other authors never share a program. Such a trial compiles and verifies all tiles first, then the largest
+tile as that of a shipped kernel. The cost does not depend on other tiles, which may change how the compiler inlines.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from tensorop.author import offline
 from tensorop.errors import BoardError
 from tensorop.measure.samples import combine
 from tensorop.model.case import Case
+from tensorop.model.hot_loop import HotLoop
 from tensorop.model.kernel import Variant
 from tensorop.model.trial import Kind, Outcome, Samples, Score, Stage, Trial, TrialResult
 from tensorop.process.clock import StageClock
 from tensorop.render import instantiate
 from tensorop.render.render import RenderError
 from tensorop.runners.protocol import Entry
-from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator
+from tensorop.trial.evaluator import COMPILE_TIMEOUT_S, Evaluator, Prepared
 from tensorop.verify import grid
 
 MOST = 16  # kernels of one program; more kernels gain little
@@ -50,6 +54,14 @@ class Programs:
     seconds: Mapping[str, float] = field(default_factory=dict)  # by step, of all trials together
 
 
+@dataclass(frozen=True)
+class Apart:
+    """A built kernel that shares no program."""
+
+    every: Prepared  # all of its tiles, to verify
+    largest: Programs  # its largest one, to verify and measure
+
+
 def _alone(evaluate: Evaluator) -> Evaluator:
     """The evaluator of micro-kernels alone, by the operator whose kernels they are, which may be another one."""
     made_for = evaluate.operator.kernels_of
@@ -57,13 +69,43 @@ def _alone(evaluate: Evaluator) -> Evaluator:
 
 
 def takes(evaluate: Evaluator, variant: Variant) -> bool:
-    """Whether a trial can share a program: a shipped micro-kernel alone, with a grid for its full tile."""
-    kernel, target = variant.kernel, evaluate.target
-    if target.simulated or evaluate.run.stage is not Stage.MICRO or kernel.vlen:
-        return False
-    if kernel.template.author != offline.AUTHOR:
+    """Whether a trial can share a program: a shipped kernel whose largest tile is measured."""
+    return variant.template.author == offline.AUTHOR and of_largest_tile(evaluate, variant)
+
+
+def of_largest_tile(evaluate: Evaluator, variant: Variant) -> bool:
+    """Whether a trial measures a program of the largest tile: a micro-kernel alone, with a grid for this tile."""
+    target = evaluate.target
+    if target.simulated or evaluate.run.stage is not Stage.MICRO or variant.kernel.vlen:
         return False
     return bool(_alone(evaluate).kernel_cases(variant, target.vlens[0], True))
+
+
+def prepare_apart(evaluate: Evaluator, trial: Trial) -> Prepared | Apart | TrialResult:
+    """Renders, builds and checks a kernel that shares no program."""
+    every = evaluate.prepare(trial)
+    if not isinstance(every, Prepared) or not of_largest_tile(evaluate, trial.variant):
+        return every
+    return Apart(every, prepare(evaluate, [trial]))
+
+
+def measure_apart(evaluate: Evaluator, trial: Trial, built: Apart) -> TrialResult:
+    """Verifies all tiles, then verifies and measures the largest one."""
+    verified = evaluate.measure(trial, built.every, costs=False)
+    if not verified.outcome.ok:
+        return verified
+    found = measure(evaluate, [trial], built.largest)[trial.key]
+    seconds = {step: verified.seconds.get(step, 0.0) + found.seconds.get(step, 0.0) for step in found.seconds}
+    return replace(found, text=verified.text, seconds={**verified.seconds, **seconds})
+
+
+def hot_loop(evaluate: Evaluator, trial: Trial) -> HotLoop | None:
+    """The hot loop of the program that is measured; None if there is none. trial: a micro-kernel that passed"""
+    if not of_largest_tile(evaluate, trial.variant):
+        built = evaluate.prepare(trial)
+        return evaluate.hot_loop(trial, built) if isinstance(built, Prepared) else None
+    programs = prepare(evaluate, [trial]).programs
+    return _alone(evaluate).hot_loop(trial, Prepared(programs[0].path, {}), Entry(0)) if programs else None
 
 
 def units(evaluate: Evaluator, trials: Sequence[Trial], jobs: int) -> list[Unit]:

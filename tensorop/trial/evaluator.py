@@ -187,17 +187,17 @@ class Evaluator:
         rng = self.run.seed.stream(0)
         return self.operator.reference.kernel_grid(dtype, full, lanes, reads, masked, rng, full_tile)
 
-    def measure(self, trial: Trial, prepared: Prepared) -> TrialResult:
-        """Verifies on the quick grid, then measures. An unreachable board gives LOST."""
+    def measure(self, trial: Trial, prepared: Prepared, costs: bool = True) -> TrialResult:
+        """Verifies on the quick grid, then measures if `costs`. An unreachable board gives LOST."""
         clock = StageClock(prepared.seconds)
         try:
             with self.target.one() as target:
                 own = self if target is self.target else replace(self, target=target, specialised={})
-                return replace(own.at(trial.variant)._measure(trial, prepared, clock), text=prepared.text)
+                return replace(own.at(trial.variant)._measure(trial, prepared, clock, costs), text=prepared.text)
         except BoardError as error:
             return TrialResult(Outcome(Kind.LOST, "measure", error.message), seconds=clock.lap("measure"))
 
-    def _measure(self, trial: Trial, prepared: Prepared, clock: StageClock) -> TrialResult:
+    def _measure(self, trial: Trial, prepared: Prepared, clock: StageClock, costs: bool) -> TrialResult:
         variant = trial.variant
         if self.target.simulated:
             return self._score(trial, functools.partial(self._pretended, self.full(variant)), clock)
@@ -213,7 +213,7 @@ class Evaluator:
         if judged.ok:
             judged = self._verified(variant, subject, cases, vlens)
         clock.lap("verify")
-        if not judged.ok:
+        if not judged.ok or not costs:
             return TrialResult(judged, seconds=clock.seconds)
         return self._score(trial, functools.partial(self._costs, variant, prepared), clock)
 
@@ -344,17 +344,17 @@ class Evaluator:
         impossible = self.impossible(problems, variant, measured)
         return impossible or {p.label: combine(by_vlen) for p, by_vlen in zip(problems, measured, strict=True)}
 
-    def hot_loop(self, trial: Trial, prepared: Prepared) -> HotLoop | None:
+    def hot_loop(self, trial: Trial, prepared: Prepared, entry: Entry = MICRO_KERNEL) -> HotLoop | None:
         """The loop of a micro-kernel that takes most of its time at the first VLEN; None if it is unknown.
 
         A clock does not count how often instructions run; so on a clock it is the innermost loop, with a static
-        analysis. trial: a trial that passed
+        analysis. trial: a trial that passed; entry: of the micro-kernel
         """
         if not self.target.deterministic:
             return hot_loop.analysed_loop(prepared.program, self.target.platform.arch, self.target.llvm_cpu)
         vlen = self.target.vlens[0]
         asked = [(self.micro_problem(trial.variant, vlen), trial.variant)]
-        request = replace(self.request(prepared.program, asked, [MICRO_KERNEL], vlen), judge=None, profile=True)
+        request = replace(self.request(prepared.program, asked, [entry], vlen), judge=None, profile=True)
         found = self.target.measure(request)
         return None if isinstance(found, Outcome) else hot_loop.hot_loop(prepared.program, found[0].profile)
 

@@ -17,7 +17,7 @@ from tensorop.model.trial import Kind, Limit, Outcome, Trial, TrialResult
 from tensorop.process import children, deadline
 from tensorop.process.barrier import guarded
 from tensorop.trial import company
-from tensorop.trial.company import Programs
+from tensorop.trial.company import Apart, Programs
 from tensorop.trial.evaluator import Evaluator, Prepared
 
 FIRST_S = 60.0  # time limit of the first trials
@@ -26,6 +26,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+Built = Programs | Apart | Prepared
 Results = Mapping[str, TrialResult]  # by the key of the trial
 
 
@@ -77,20 +78,20 @@ def _carried_out(evaluate: Evaluator, unit: company.Unit, limit: Limit) -> Resul
     return _measured(evaluate, unit, limit, *_prepared(evaluate, unit, limit))
 
 
-def _prepared(evaluate: Evaluator, unit: company.Unit, limit: Limit) -> tuple[Programs | Prepared | TrialResult, float]:
+def _prepared(evaluate: Evaluator, unit: company.Unit, limit: Limit) -> tuple[Built | TrialResult, float]:
     """Builds a unit: the programs to measure or the failure, and the seconds that it took."""
     began = time.monotonic()
-    found: Programs | Prepared | TrialResult | Outcome
+    found: Built | TrialResult | Outcome
     if company.takes(evaluate, unit[0].variant):
         found = in_time("prepare", limit.of(len(unit)), 0.0, company.prepare, evaluate, unit)
     else:
-        found = in_time("prepare", limit, 0.0, evaluate.prepare, unit[0])
+        found = in_time("prepare", limit, 0.0, company.prepare_apart, evaluate, unit[0])
     used = time.monotonic() - began
     return (_failed(found, build=used / len(unit)) if isinstance(found, Outcome) else found), used
 
 
 def _measured(
-    evaluate: Evaluator, unit: company.Unit, limit: Limit, prepared: Programs | Prepared | TrialResult, used: float
+    evaluate: Evaluator, unit: company.Unit, limit: Limit, prepared: Built | TrialResult, used: float
 ) -> Results:
     """Verifies and measures a built unit; a trial that fails in company is tried again alone.
 
@@ -113,10 +114,13 @@ def _measured(
     return {**found, **{trial.key: carry_out(evaluate, trial, limit) for trial in again}}
 
 
-def measure(evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared, used: float) -> TrialResult:
+def measure(evaluate: Evaluator, trial: Trial, limit: Limit, prepared: Prepared | Apart, used: float) -> TrialResult:
     """Verifies and measures a built trial. used: seconds of the limit that are spent."""
     began = time.monotonic()
-    found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
+    if isinstance(prepared, Apart):
+        found = in_time("measure", limit, used, company.measure_apart, evaluate, trial, prepared)
+    else:
+        found = in_time("measure", limit, used, evaluate.measure, trial, prepared)
     took = time.monotonic() - began
     return _failed(found, build=used, measure=took) if isinstance(found, Outcome) else found
 

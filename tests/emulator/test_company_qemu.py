@@ -1,7 +1,8 @@
-"""Micro-kernels in company under a board model: verdict and cycles do not depend on the other kernels."""
+"""Micro-kernels under a board model: verdict and cycles depend neither on other kernels nor on who wrote the kernel."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,8 @@ def test_cycles_are_equal_alone_in_company_and_in_any_order(
     ]:
         assert first.outcome == other.outcome
         assert first.score == other.score, trial.variant.point
+    kernel = trials[0].variant.kernel
+    theirs = replace(kernel, template=replace(kernel.template, author="llm"))
+    found = carry_out(evaluate, replace(trials[0], variant=replace(trials[0].variant, kernel=theirs)), PATIENT)
+    assert found.score == together[0].score
+    assert found.text is not None

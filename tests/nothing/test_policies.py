@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -19,7 +20,7 @@ from werkzeug import Request, Response
 
 from tensorop.author import offline, parse, policies, regions
 from tensorop.author.llm import accounting, reading, transcript
-from tensorop.author.state import excluded, legal
+from tensorop.author.state import Measured, excluded, legal
 from tensorop.errors import SpecError
 from tensorop.model.kernel import KernelTemplate
 from tensorop.model.steering import (
@@ -27,11 +28,13 @@ from tensorop.model.steering import (
     CONFIGURE,
     PLACES,
     REGIONS,
+    SECOND_COSTS,
     Choice,
     Parent,
     PastQuestion,
     State,
     cost_reward,
+    drawn_parent,
 )
 from tensorop.model.trial import Outcome, Stage
 from tensorop.specs import catalog, operators, platforms
@@ -109,6 +112,24 @@ def test_what_the_measured_state_excludes_is_masked_but_never_all() -> None:
     assert not left & masked
     assert not excluded("tile", known | {"spills": 2.0})
     assert not excluded("reorder", known | {"in_order": 1.0})
+
+
+def test_loads_in_parts_are_not_paired_again() -> None:
+    for loads, in_parts in ((0.0, False), (80.0, False), (95.0, True)):
+        of = Measured(100.0, None, {"instructions.vector_load": 100.0, "instructions.int_load": loads})
+        assert of.in_parts is in_parts
+    assert not Measured(100.0, None, {}).in_parts
+    wanted = {region for action, region in legal(SHIPPED["lanes"], {}) if action == "pair"}
+    left = {region for action, region in legal(SHIPPED["lanes"], {}, in_parts=True) if action == "pair"}
+    assert wanted - left == {"loads-a", "loads-b"}
+    assert legal(SHIPPED["outer"], {}, in_parts=True) == legal(SHIPPED["outer"], {})
+
+
+@pytest.mark.parametrize(("cost", "parents_asked"), [(SECOND_COSTS, {"a", "b"}), (SECOND_COSTS + 0.01, {"a"})])
+def test_a_second_parent_costs_little_more_than_the_best(cost: float, parents_asked: set[str]) -> None:
+    (first,), (second,) = parents("a"), parents("b")
+    state = [State((first, replace(second, cost=cost * first.cost)), 80.0, 9, seed) for seed in range(16)]
+    assert {found.digest for one in state if (found := drawn_parent(one, [], random.Random(one.seed)))} == parents_asked
 
 
 def parents(*names: str) -> tuple[Parent, ...]:
