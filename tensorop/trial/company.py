@@ -237,7 +237,7 @@ def _verified(evaluate: Evaluator, program: Program, entries: Sequence[int]) -> 
             subject = evaluate.subject(trial.variant, program.path, Entry(at + 1))
             subjects.append(replace(subject, timeout_s=CALL_TIMEOUT_S, panels=evaluate.panels))
             whole = functools.partial(_full_tile, evaluate, trial.variant)
-            cases.append([*grid.in_turn(whole, vlens)(vlen, evaluate.run.seed), *paths[trial.key][vlen]])
+            cases.append([*grid.in_turn(whole, vlens)(vlen, evaluate.run.seed), *paths[trial.key].get(vlen, ())])
         verdicts = grid.check_together(evaluate.operator.reference, subjects, cases, vlen, evaluate.run.seed)
         wrong = [(trial, verdict) for (trial, _), verdict in zip(left, verdicts, strict=True) if not verdict.ok]
         failed |= {trial.key: verdict.outcome for trial, verdict in wrong}
