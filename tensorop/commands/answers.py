@@ -6,6 +6,8 @@ failed answers are rows too, and accepted ones are not, since nothing was measur
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from tensorop.commands.pairs import PairRow, short
 from tensorop.errors import UsageError
 from tensorop.model.operator import Operator
 from tensorop.model.platform import Platform
-from tensorop.model.steering import CONFIGURE, LADDER, cost_reward
+from tensorop.model.steering import CONFIGURE, LADDER, after_as_many, cost_reward
 from tensorop.model.trial import Finished, Stage
 from tensorop.store import journal
 from tensorop.store.history import History
@@ -35,18 +37,19 @@ def answers(
         raise UsageError(f"{folder} is a run for '{of}', not for '{platform.name}'", hint=f"use --platform {of}")
     target = backends.reach(platform, plugins=plugins)
     known, bound = prompt.brief(operator, platform, (dtype,), ()).known, Roof(target).bound(dtype, target.vlens)
-    best = _best(history, dtype)
+    trials = _trials(history, dtype)
     names = {one.name: digest for digest, one in history.templates.items()}
     calls = transcript.calls(transcript.place(folder))
     settled = {one.question: (one, call) for one, call in zip(accounting.account(folder).calls, calls, strict=True)}
     for one, call in settled.values():
         choice, child = call.request.choice, names.get(one.template, "")
         made_from = choice.parent or (history.templates[child].parent if child else "")
-        parent, ended = best.get(made_from), best.get(child)
+        lowest = after_as_many([_cost(one) for one in trials[made_from]], [_cost(one) for one in trials[child]])
+        parent = min(trials[made_from], key=_cost, default=None)
         if not one.kind or choice.action == CONFIGURE or call.request.dtype not in ("", dtype):
             continue
         features, before, template = {}, "", ""
-        if parent is not None:
+        if parent is not None and parent.outcome.ok:
             (samples,) = parent.score.per_problem.values()
             kernel = parent.trial.variant.kernel
             cost, planned = parent.score.cost or 0.0, judging.planned_at(platform, kernel)
@@ -54,21 +57,23 @@ def answers(
             before, template = str(kernel.configuration), kernel.template.name
         if one.failed_at:
             gain, reward = 0.0, LADDER[one.failed_at]
-        elif parent is None or ended is None:
+        elif lowest is None:
             continue
         else:
-            gain = (parent.score.cost or 0.0) / (ended.score.cost or 1.0)
-            reward = cost_reward(parent.score.cost or 0.0, ended.score.cost or 0.0, bound)
+            gain, reward = lowest[0] / lowest[1], cost_reward(*lowest, bound)
         where = platform.name, dtype, template, before, one.template, choice.action, choice.region
         rounded = {name: short(value) for name, value in sorted(features.items())}
         yield PairRow(*where, rounded, short(gain), short(reward))
 
 
-def _best(history: History, dtype: str) -> dict[str, Finished]:
-    """The cheapest trial of each template's micro-kernels, by digest."""
-    found: dict[str, Finished] = {}
-    ended = [one for one in history.replay() if isinstance(one, Finished) and one.trial.stage is Stage.MICRO]
-    for one in sorted((one for one in ended if one.score.cost is not None), key=lambda one: one.score.cost or 0.0):
-        if one.outcome.ok and one.trial.dtype == dtype:
-            found.setdefault(one.trial.variant.template.digest, one)
+def _trials(history: History, dtype: str) -> dict[str, list[Finished]]:
+    """The trials of each template's micro-kernels in their order, by digest."""
+    found: dict[str, list[Finished]] = defaultdict(list)
+    for one in history.replay():
+        if isinstance(one, Finished) and one.trial.stage is Stage.MICRO and one.trial.dtype == dtype:
+            found[one.trial.variant.template.digest].append(one)
     return found
+
+
+def _cost(one: Finished) -> float:
+    return one.score.cost if one.outcome.ok and one.score.cost is not None else math.inf

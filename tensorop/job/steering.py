@@ -13,7 +13,7 @@ from tensorop.author.llm.messages import Message, ModelReply, Request, Transport
 from tensorop.author.llm.prompt import AnyBrief, Standing
 from tensorop.author.policies import Policy
 from tensorop.author.state import Measured, features, legal
-from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, cost_reward, is_closed
+from tensorop.model.steering import LADDER, Choice, Parent, PastQuestion, State, after_as_many, cost_reward, is_closed
 from tensorop.model.trial import Finished, Outcome
 
 ASKED_S = 60.0  # for one choice of a model
@@ -100,11 +100,14 @@ def _step(one: Settled, ended: Sequence[Finished], bound: float | None) -> PastQ
     if not one.outcome.ok:
         stage = stage_of(one.outcome.where) if one.answered else "template"
         return PastQuestion(one.choice, one.outcome.kind, reward=LADDER[stage])
-    costs = {_digest(trial): _cost(trial) for trial in _cheapest(ended)}
-    parent, child = costs.get(one.choice.parent), costs.get(one.template)
-    if parent is None or child is None:
+    parent, child = (
+        [_cost(trial) for trial in ended if _digest(trial) == of] for of in (one.choice.parent, one.template)
+    )
+    if (lowest := after_as_many(parent, child)) is None:
         return PastQuestion(one.choice, one.outcome.kind, one.template)
-    return PastQuestion(one.choice, one.outcome.kind, one.template, parent / child, cost_reward(parent, child, bound))
+    parent_cost, child_cost = lowest
+    reward = cost_reward(parent_cost, child_cost, bound)
+    return PastQuestion(one.choice, one.outcome.kind, one.template, parent_cost / child_cost, reward)
 
 
 def _cheapest(ended: Sequence[Finished]) -> list[Finished]:
@@ -116,7 +119,7 @@ def _cheapest(ended: Sequence[Finished]) -> list[Finished]:
 
 
 def _cost(one: Finished) -> float:
-    return one.score.cost if one.score.cost is not None else math.inf
+    return one.score.cost if one.outcome.ok and one.score.cost is not None else math.inf
 
 
 def _digest(one: Finished) -> str:

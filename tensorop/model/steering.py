@@ -74,7 +74,7 @@ class PastQuestion:
     choice: Choice
     kind: Kind | None = None  # of the answer's outcome; None: there was no answer
     template: str = ""  # digest of the answer's template; empty: none passed
-    gain: float | None = None  # cost of the parent over that of the template, both after their trials; None: unknown
+    gain: float | None = None  # cost of the parent over that of the template, as `after_as_many`; None: unknown
     reward: float = 0.0
 
 
@@ -111,6 +111,14 @@ def cost_reward(parent: float, child: float, bound: float | None) -> float:
         return 0.0
     far = math.log(parent / bound) if bound and bound < parent else 1.0
     return min(1.0, math.log(parent / child) / far)
+
+
+def after_as_many(parent: Sequence[float], child: Sequence[float]) -> tuple[float, float] | None:
+    """The lowest costs of a parent and a child after as many trials of each as the one with fewer has; None if one has
+    none. parent, child: costs in the order of their trials; infinite for one that failed"""
+    count = min(len(parent), len(child))
+    lowest = min(parent[:count], default=math.inf), min(child[:count], default=math.inf)
+    return lowest if math.isfinite(max(lowest)) else None
 
 
 # The ladder below a right template: by the stage at which an answer failed.

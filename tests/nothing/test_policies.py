@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import random
 import re
@@ -33,6 +34,7 @@ from tensorop.model.steering import (
     Parent,
     PastQuestion,
     State,
+    after_as_many,
     cost_reward,
     drawn_parent,
 )
@@ -209,6 +211,13 @@ def test_the_reward_is_a_share_of_the_distance_to_the_bound() -> None:
     assert cost_reward(100.0, 120.0, 50.0) == 0
     assert cost_reward(200.0, 100.0, 50.0) == pytest.approx(0.5)
     assert cost_reward(200.0, 40.0, 50.0) == 1
+
+
+def test_parent_and_child_are_compared_after_as_many_trials() -> None:
+    assert after_as_many([9.0, 8.0, 5.0], [math.inf, 7.0]) == (8.0, 7.0)
+    assert after_as_many([9.0], [8.0, 1.0]) == (9.0, 8.0)
+    for parent, child in (([], [1.0]), ([1.0], []), ([1.0], [math.inf, 1.0])):
+        assert after_as_many(parent, child) is None
 
 
 class Steered:
