@@ -633,6 +633,14 @@ TEST(mma_word_copy) {
     put<uint4>(out, T, ((uint4 *)shared)[T]);
 }
 
+TEST(mma_whole_copy) {
+    fill();
+    whole_copy((Element *)shared + 8 * T, (const Element *)in + 8 * T);
+    copies_commit();
+    copies_wait<0>();
+    put<uint4>(out, T, ((uint4 *)shared)[T]);
+}
+
 TEST(mma_elements_copy) {
     fill();
     elements_copy((Element *)shared + 8 * T, (const Element *)in + 8 * T + 1, T % 11 - 1);

@@ -258,6 +258,10 @@ def copied(shift: int) -> Callable[[Variant, np.ndarray], np.ndarray]:
     return of
 
 
+def whole_copied(_: Variant, given: np.ndarray) -> np.ndarray:
+    return given[:1024].view(np.uint16).reshape(64, 8)
+
+
 def pairs_copied(_: Variant, given: np.ndarray) -> np.ndarray:
     pairs = given[:256].view(np.uint16).reshape(64, 2).copy()
     pairs[np.arange(2)[None, :] >= (T % 5 - 1)[:, None]] = 0
@@ -610,6 +614,7 @@ TESTS: dict[str, dict[str, Test]] = {
         "word_copy": Test(
             ("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint16, copied(0)),
         ),
+        "whole_copy": Test(("whole_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint16, whole_copied)),
         **alone("elements_copy", leaves(np.uint16, copied(1))),
         **alone("pair_copy", leaves(np.uint16, pairs_copied)),
         "near": Test(("near_read", "near_put"), noise, leaves(np.uint16, near)),

@@ -209,8 +209,8 @@ for (int step = 0; step < steps; ++step) {
             tile_b_turned(fb0_0, sb + (wn + 0) * 40 + kk, 40);
             tile_b_turned(fb0_1, sb + (wn + 16) * 40 + kk, 40);
             tile_multiply(sum0_0, fa0_0, fb0_0);
-            tile_multiply(sum1_0, fa0_1, fb0_0);
             tile_multiply(sum0_1, fa0_0, fb0_1);
+            tile_multiply(sum1_0, fa0_1, fb0_0);
             tile_multiply(sum1_1, fa0_1, fb0_1);
 }
         if (k0 < k) {
