@@ -19,7 +19,7 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 MOST_LINES = {
     ".": 1_201,
     "author": 6_318,
-    "backends": 368,
+    "backends": 369,
     "blas": 2_158,
     "calibration": 404,
     "cli": 2_402,
@@ -27,11 +27,11 @@ MOST_LINES = {
     "commands": 3_925,
     "costs": 463,
     "cuda": 2_327,
-    "dispatch": 1_260,
-    "job": 1_224,
+    "dispatch": 1_263,
+    "job": 1_226,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_531,
+    "model": 3_532,
     "package": 1_790,
     "policies": 118,
     "process": 478,
@@ -45,11 +45,11 @@ MOST_LINES = {
     "store": 618,
     "toolchain": 983,
     "trial": 1_114,
-    "verify": 433,
-    "warm": 393,
+    "verify": 435,
+    "warm": 405,
 }
 MOST_LINES_OF_THE_PROVER = 1_926  # author/addresses, part of author
-MOST_LINES_OF_BENCHMARKS = 8_376
+MOST_LINES_OF_BENCHMARKS = 8_402
 MOST_PARAMETERS, MANY_PARAMETERS, FEW_FUNCTIONS = 10, 7, 15
 FEW_UNTYPED = 70
 NO_NAMES = re.compile(r"(^|_)(told|said|odd|owed|spared)(_|$)")  # verbs of speech, adjectives as nouns
