@@ -34,6 +34,7 @@ from tensorop.provision.zig import zig_cc, zig_environment
 from tensorop.specs import platforms
 from tensorop.toolchain.shared_library import facts
 from tests.support import shared_objects
+from tests.support.classes import extended
 from tests.support.commands import ROOT, events
 from tests.support.device_products import GEMM, SUPPORT, TUNED, driver, made
 
@@ -271,7 +272,7 @@ def test_without_nvcc_the_next_step_is_said(monkeypatch: pytest.MonkeyPatch, tmp
         nvcc.nvcc()
 
 
-@pytest.mark.parametrize("kernels", [4, 1])
+@pytest.mark.parametrize("kernels", [extended(4), 1])
 def test_a_stopped_job_keeps_the_kernels_that_are_built(
     kernels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
