@@ -354,7 +354,7 @@ def parts_left(variant: Variant, given: np.ndarray) -> Any:
 
 
 def groups_operands(_: Variant) -> np.ndarray:
-    """Four parts of A and another one of each thread; B and what it lacks as chunks lie; then sums."""
+    """Each thread's fragments of A, of four steps and of one more; B in chunks, then its low parts; then sums."""
     t, r = np.arange(128)[:, None], np.arange(4)[None, :]
     row, col = t // 32 * 16 + t % 32 // 4 + r % 2 * 8, t % 4 + r // 2 * 4
     parts = [SMALL[0][row, 8 * step + col] for step in range(4)] + [SMALL[2][row, col]]

@@ -6,7 +6,6 @@ failed answers are rows too, and accepted ones are not, since nothing was measur
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,8 +43,8 @@ def answers(
     for one, call in settled.values():
         choice, child = call.request.choice, names.get(one.template, "")
         made_from = choice.parent or (history.templates[child].parent if child else "")
-        lowest = after_as_many([_cost(one) for one in trials[made_from]], [_cost(one) for one in trials[child]])
-        parent = min(trials[made_from], key=_cost, default=None)
+        lowest = after_as_many([one.cost for one in trials[made_from]], [one.cost for one in trials[child]])
+        parent = min(trials[made_from], key=lambda one: one.cost, default=None)
         if not one.kind or choice.action == CONFIGURE or call.request.dtype not in ("", dtype):
             continue
         features, before, template = {}, "", ""
@@ -73,7 +72,3 @@ def _trials(history: History, dtype: str) -> dict[str, list[Finished]]:
         if isinstance(one, Finished) and one.trial.stage is Stage.MICRO and one.trial.dtype == dtype:
             found[one.trial.variant.template.digest].append(one)
     return found
-
-
-def _cost(one: Finished) -> float:
-    return one.score.cost if one.outcome.ok and one.score.cost is not None else math.inf

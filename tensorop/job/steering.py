@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -57,7 +56,7 @@ class Steering:
         shown = best, *(one for one in _cheapest(ended) if one.trial.variant.template != best.trial.variant.template)
         history = [_step(one, ended, self.bound) for one in settled]
         if self.policy.parents > 1:
-            shown = tuple(sorted(shown, key=lambda one: (is_closed(_digest(one), history), _cost(one))))
+            shown = tuple(sorted(shown, key=lambda one: (is_closed(_digest(one), history), one.cost)))
         measured = [(one, self.standing(ended, one)) for one in shown[: self.policy.parents]]
         parents = tuple(self._parent(one, standing) for one, standing in measured)
         number = self.seed + 1000 * (len(settled) + 1)
@@ -72,10 +71,10 @@ class Steering:
 
     def _parent(self, one: Finished, standing: Standing) -> Parent:
         template = one.trial.variant.template
-        of = Measured(_cost(one), self.bound, standing.counters, standing.loop, standing.planned)
+        of = Measured(one.cost, self.bound, standing.counters, standing.loop, standing.planned)
         known = features(of, self.brief.known)
         return Parent(
-            template.digest, template.name, _cost(one), known, tuple(legal(template, known, in_parts=of.in_parts))
+            template.digest, template.name, one.cost, known, tuple(legal(template, known, in_parts=of.in_parts))
         )
 
 
@@ -101,7 +100,7 @@ def _step(one: Settled, ended: Sequence[Finished], bound: float | None) -> PastQ
         stage = stage_of(one.outcome.where) if one.answered else "template"
         return PastQuestion(one.choice, one.outcome.kind, reward=LADDER[stage])
     parent, child = (
-        [_cost(trial) for trial in ended if _digest(trial) == of] for of in (one.choice.parent, one.template)
+        [trial.cost for trial in ended if _digest(trial) == of] for of in (one.choice.parent, one.template)
     )
     if (lowest := after_as_many(parent, child)) is None:
         return PastQuestion(one.choice, one.outcome.kind, one.template)
@@ -113,13 +112,11 @@ def _step(one: Settled, ended: Sequence[Finished], bound: float | None) -> PastQ
 def _cheapest(ended: Sequence[Finished]) -> list[Finished]:
     """The best trial of each template, the cheapest first."""
     found: dict[str, Finished] = {}
-    for one in sorted((one for one in ended if one.outcome.ok and one.score.cost is not None), key=_cost):
+    for one in sorted(
+        (one for one in ended if one.outcome.ok and one.score.cost is not None), key=lambda one: one.cost
+    ):
         found.setdefault(_digest(one), one)
     return list(found.values())
-
-
-def _cost(one: Finished) -> float:
-    return one.score.cost if one.outcome.ok and one.score.cost is not None else math.inf
 
 
 def _digest(one: Finished) -> str:

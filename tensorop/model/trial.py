@@ -146,6 +146,11 @@ class Finished:
     seconds: Mapping[str, float] = field(default_factory=dict)  # by step: render, compile, check, link, verify, measure
     text: str = ""  # KernelText.id of its C
 
+    @property
+    def cost(self) -> float:
+        """Of the score; infinite for a trial that failed."""
+        return self.score.cost if self.outcome.ok and self.score.cost is not None else math.inf
+
     def with_figures(self, again: Finished) -> Finished:
         """The trial with the results of another one added; those replace its own."""
         both = {**self.score.per_problem, **again.score.per_problem}

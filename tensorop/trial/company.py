@@ -1,4 +1,4 @@
-"""Trials of micro-kernels alone: a program of each kernel's largest tile is what is measured, whoever wrote it.
+"""Trials of micro-kernels alone: what is measured is a program of the largest tile, of shipped kernels and of others.
 
 Shipped kernels are tried in company: one program of several kernels, one process that runs them in turn. Compiler,
 linker, emulator and harness start once for all of them. The other tiles are compiled and verified when the kernel gets

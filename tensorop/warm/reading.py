@@ -92,9 +92,7 @@ def of_history(history: History) -> dict[tuple[str, str], list[StartPoint]]:
 
 
 def of_base(source: WarmSource, plugins: tuple[Path, ...] = ()) -> WarmSource:
-    """The source with what it has of an operator that extends another one, under the other one's name: it has the
-    kernels of that one's search.
-    """
+    """The source with each extending operator's kernels under the name of its base, whose search made them."""
 
     def base(of: tuple[str, str]) -> tuple[str, str]:
         try:

@@ -31,7 +31,7 @@ MOST_LINES = {
     "job": 1_226,
     "kits": 1_570,
     "measure": 1_028,
-    "model": 3_532,
+    "model": 3_535,
     "package": 1_790,
     "policies": 118,
     "process": 478,
