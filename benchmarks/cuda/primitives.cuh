@@ -895,22 +895,6 @@ TEST(fma_floats_put) {
     floats_put((float *)out + 4 * T, v.x, v.y, v.z, v.w, T % 7 - 1, T % 2 == 0);
 }
 
-TEST(tf32_word_copy) {
-    fill();
-    word_copy((float *)shared + 4 * T, (const float *)in + 4 * T, T % 7 - 1);
-    copies_commit();
-    copies_wait<0>();
-    put<uint4>(out, T, ((uint4 *)shared)[T]);
-}
-
-TEST(tf32_float_copy) {
-    fill();
-    float_copy((float *)shared + T, (const float *)in + T, T % 7 - 1);
-    copies_commit();
-    copies_wait<0>();
-    put<uint32_t>(out, T, ((uint32_t *)shared)[T]);
-}
-
 TEST(tf32_parts) {
     uint32_t r[8] = {};
     for (int i = 0; i < 4; ++i)

@@ -658,23 +658,23 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("row_in_warp", numbers(3 * (T % 2 + T % 32 // 16 * 2))),
         **alone("column_in_warp", numbers(T // 2 % 8 * 4)),
     },
-    "cuda-tf32": {
-        "word_copy": Test(("word_copy", "copies_commit", "copies_wait"), noise, leaves(np.uint32, floats_copied(4))),
-        **alone("float_copy", leaves(np.uint32, floats_copied(1))),
-        **warps("parts", leaves(np.uint32, in_parts), lambda v: words(FLOATS), every=True),
-        **warps("rows_of_a", leaves(np.float32, tf32_of(A_OF_TF32)), lambda v: words(WHOLE)),
-        **warps("columns_of_a", leaves(np.float32, tf32_of(A_OF_TF32[::-1])), lambda v: words(WHOLE)),
-        **warps("rows_of_b", leaves(np.float32, tf32_of(B_OF_TF32)), lambda v: words(WHOLE)),
-        **warps("columns_of_b", leaves(np.float32, tf32_of(B_OF_TF32[::-1])), lambda v: words(WHOLE)),
-        **warps("tiles_multiply", tf32_left, tf32_operands, every=True),
-        **warps("product", tf32_left, tf32_operands),
-        **warps("sum_clear", of_sums(np.zeros_like)),
-        **warps("sum_value", of_rows(WHOLE[:256].reshape(32, 8)[:, 5])),
-        **alone("float_pair_put", float_put, lambda v: words(FLOATS)),
-    },
 }  # fmt: skip
-OF_TF32 = ("word_copy", "float_copy", "parts", "rows_of_a", "columns_of_a", "float_pair_put")
+TESTS["cuda-tf32"] = {
+    **TESTS["cuda-fma"],
+    **warps("parts", leaves(np.uint32, in_parts), lambda v: words(FLOATS), every=True),
+    **warps("rows_of_a", leaves(np.float32, tf32_of(A_OF_TF32)), lambda v: words(WHOLE)),
+    **warps("columns_of_a", leaves(np.float32, tf32_of(A_OF_TF32[::-1])), lambda v: words(WHOLE)),
+    **warps("rows_of_b", leaves(np.float32, tf32_of(B_OF_TF32)), lambda v: words(WHOLE)),
+    **warps("columns_of_b", leaves(np.float32, tf32_of(B_OF_TF32[::-1])), lambda v: words(WHOLE)),
+    **warps("tiles_multiply", tf32_left, tf32_operands, every=True),
+    **warps("product", tf32_left, tf32_operands),
+    **warps("sum_clear", of_sums(np.zeros_like)),
+    **warps("sum_value", of_rows(WHOLE[:256].reshape(32, 8)[:, 5])),
+    **alone("float_pair_put", float_put, lambda v: words(FLOATS)),
+}  # fmt: skip
+OF_TF32 = ("parts", "rows_of_a", "columns_of_a", "float_pair_put")
 TESTS["cuda-tf32-wgmma"] = {
+    **TESTS["cuda-fma"],
     **{label: TESTS["cuda-tf32"][label] for label in OF_TF32},
     "registers": TESTS["cuda-wgmma"]["registers"],
     "barrier": Test(("barrier_init", "barrier_arrive", "barrier_wait"), noise, same(256)),
@@ -696,8 +696,8 @@ TEXTS = re.compile(r"^TEST\((\w+)\) \{(.*?)\}\n(?=\n|\Z)", re.MULTILINE | re.DOT
 
 
 def text_of(texts: dict[str, str], name: str, label: str) -> str:
-    """The text of a test of a set: its own, or that of the first set that its name is made of."""
-    names = [name.removeprefix("cuda-").replace("-", "_"), *name.split("-")[1:]]
+    """The text of a test of a set: its own, or that of the first set in its name, or of what it extends."""
+    names = [name.removeprefix("cuda-").replace("-", "_"), *name.split("-")[1:], "fma"]
     return next(texts[f"{one}_{label}"] for one in names if f"{one}_{label}" in texts)
 
 

@@ -40,6 +40,24 @@ struct TileA {
     uint32_t low[4]; // what r lacks
 };
 
+__device__ __forceinline__ void word_copy(float *to, const float *from, int left) {
+    const int missing = left >= 4 ? 0 : left <= 0 ? 4 : 4 - left;
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)),
+                   "r"(16 - missing * 4)
+                 : "memory");
+}
+
+__device__ __forceinline__ void copies_commit() {
+    __pipeline_commit();
+}
+
+template <int LEFT>
+__device__ __forceinline__ void copies_wait() {
+    __pipeline_wait_prior(LEFT);
+}
+
 __device__ __forceinline__ void barrier_init(float *barrier, int count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))),
                  "r"(count)
@@ -63,24 +81,6 @@ __device__ __forceinline__ void barrier_wait(float *barrier, int parity) {
 
 __device__ __forceinline__ void shared_written() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-__device__ __forceinline__ void word_copy(float *to, const float *from, int left) {
-    const int missing = left >= 4 ? 0 : left <= 0 ? 4 : 4 - left;
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
-                 :
-                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(__cvta_generic_to_global(from)),
-                   "r"(16 - missing * 4)
-                 : "memory");
-}
-
-__device__ __forceinline__ void copies_commit() {
-    __pipeline_commit();
-}
-
-template <int LEFT>
-__device__ __forceinline__ void copies_wait() {
-    __pipeline_wait_prior(LEFT);
 }
 
 __device__ __forceinline__ void word_read(Word &word, const float *from, int left) {
