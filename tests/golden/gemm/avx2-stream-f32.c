@@ -22,45 +22,44 @@ avx2_f32_stream_cb43_tile_1x1(size_t m, size_t k, const float *restrict a, size_
                 tensorop_store_tail_f32(c + 0 * ldc + i, tail, _mm256_mul_ps(c0, _mm256_set1_ps(beta)));
             }
         }
-    for (; k >= 4; k -= 4) {
+    for (; k >= 6; k -= 6) {
         const float b0_0 = alpha * b[0 * rsb + 0 * csb];
         const float b1_0 = alpha * b[1 * rsb + 0 * csb];
         const float b2_0 = alpha * b[2 * rsb + 0 * csb];
         const float b3_0 = alpha * b[3 * rsb + 0 * csb];
+        const float b4_0 = alpha * b[4 * rsb + 0 * csb];
+        const float b5_0 = alpha * b[5 * rsb + 0 * csb];
 
         size_t i = 0;
         for (; i + 4 * lanes <= m; i += 4 * lanes) {
-            size_t next = 4 * lda - i;
-            if (i + 8 * lanes <= m)
-                next = 4 * lanes;
             __m256 c0 = _mm256_loadu_ps(c + i + 0 * lanes);
             __m256 c1 = _mm256_loadu_ps(c + i + 1 * lanes);
             __m256 c2 = _mm256_loadu_ps(c + i + 2 * lanes);
             __m256 c3 = _mm256_loadu_ps(c + i + 3 * lanes);
-            _mm_prefetch((const char *)(a + 0 * lda + i + next + 0 * lanes), _MM_HINT_T0);
             c0 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 0 * lda + i + 0 * lanes), _mm256_set1_ps(b0_0), c0);
             c1 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 0 * lda + i + 1 * lanes), _mm256_set1_ps(b0_0), c1);
-            _mm_prefetch((const char *)(a + 0 * lda + i + next + 2 * lanes), _MM_HINT_T0);
             c2 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 0 * lda + i + 2 * lanes), _mm256_set1_ps(b0_0), c2);
             c3 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 0 * lda + i + 3 * lanes), _mm256_set1_ps(b0_0), c3);
-            _mm_prefetch((const char *)(a + 1 * lda + i + next + 0 * lanes), _MM_HINT_T0);
             c0 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 1 * lda + i + 0 * lanes), _mm256_set1_ps(b1_0), c0);
             c1 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 1 * lda + i + 1 * lanes), _mm256_set1_ps(b1_0), c1);
-            _mm_prefetch((const char *)(a + 1 * lda + i + next + 2 * lanes), _MM_HINT_T0);
             c2 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 1 * lda + i + 2 * lanes), _mm256_set1_ps(b1_0), c2);
             c3 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 1 * lda + i + 3 * lanes), _mm256_set1_ps(b1_0), c3);
-            _mm_prefetch((const char *)(a + 2 * lda + i + next + 0 * lanes), _MM_HINT_T0);
             c0 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 2 * lda + i + 0 * lanes), _mm256_set1_ps(b2_0), c0);
             c1 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 2 * lda + i + 1 * lanes), _mm256_set1_ps(b2_0), c1);
-            _mm_prefetch((const char *)(a + 2 * lda + i + next + 2 * lanes), _MM_HINT_T0);
             c2 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 2 * lda + i + 2 * lanes), _mm256_set1_ps(b2_0), c2);
             c3 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 2 * lda + i + 3 * lanes), _mm256_set1_ps(b2_0), c3);
-            _mm_prefetch((const char *)(a + 3 * lda + i + next + 0 * lanes), _MM_HINT_T0);
             c0 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 3 * lda + i + 0 * lanes), _mm256_set1_ps(b3_0), c0);
             c1 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 3 * lda + i + 1 * lanes), _mm256_set1_ps(b3_0), c1);
-            _mm_prefetch((const char *)(a + 3 * lda + i + next + 2 * lanes), _MM_HINT_T0);
             c2 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 3 * lda + i + 2 * lanes), _mm256_set1_ps(b3_0), c2);
             c3 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 3 * lda + i + 3 * lanes), _mm256_set1_ps(b3_0), c3);
+            c0 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 4 * lda + i + 0 * lanes), _mm256_set1_ps(b4_0), c0);
+            c1 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 4 * lda + i + 1 * lanes), _mm256_set1_ps(b4_0), c1);
+            c2 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 4 * lda + i + 2 * lanes), _mm256_set1_ps(b4_0), c2);
+            c3 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 4 * lda + i + 3 * lanes), _mm256_set1_ps(b4_0), c3);
+            c0 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 5 * lda + i + 0 * lanes), _mm256_set1_ps(b5_0), c0);
+            c1 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 5 * lda + i + 1 * lanes), _mm256_set1_ps(b5_0), c1);
+            c2 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 5 * lda + i + 2 * lanes), _mm256_set1_ps(b5_0), c2);
+            c3 = _mm256_fmadd_ps(_mm256_loadu_ps(a + 5 * lda + i + 3 * lanes), _mm256_set1_ps(b5_0), c3);
             _mm256_storeu_ps(c + i + 0 * lanes, c0);
             _mm256_storeu_ps(c + i + 1 * lanes, c1);
             _mm256_storeu_ps(c + i + 2 * lanes, c2);
@@ -72,10 +71,14 @@ avx2_f32_stream_cb43_tile_1x1(size_t m, size_t k, const float *restrict a, size_
             const __m256 a1_0 = _mm256_loadu_ps(a + 1 * lda + i + 0 * lanes);
             const __m256 a2_0 = _mm256_loadu_ps(a + 2 * lda + i + 0 * lanes);
             const __m256 a3_0 = _mm256_loadu_ps(a + 3 * lda + i + 0 * lanes);
+            const __m256 a4_0 = _mm256_loadu_ps(a + 4 * lda + i + 0 * lanes);
+            const __m256 a5_0 = _mm256_loadu_ps(a + 5 * lda + i + 0 * lanes);
             c0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0);
             c0_0 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_0), c0_0);
             c0_0 = _mm256_fmadd_ps(a2_0, _mm256_set1_ps(b2_0), c0_0);
             c0_0 = _mm256_fmadd_ps(a3_0, _mm256_set1_ps(b3_0), c0_0);
+            c0_0 = _mm256_fmadd_ps(a4_0, _mm256_set1_ps(b4_0), c0_0);
+            c0_0 = _mm256_fmadd_ps(a5_0, _mm256_set1_ps(b5_0), c0_0);
             _mm256_storeu_ps(c + 0 * ldc + i + 0 * lanes, c0_0);
         }
         if (i < m) {
@@ -86,14 +89,18 @@ avx2_f32_stream_cb43_tile_1x1(size_t m, size_t k, const float *restrict a, size_
             const __m256 a1_0 = _mm256_maskload_ps(a + 1 * lda + i + 0 * lanes, tail);
             const __m256 a2_0 = _mm256_maskload_ps(a + 2 * lda + i + 0 * lanes, tail);
             const __m256 a3_0 = _mm256_maskload_ps(a + 3 * lda + i + 0 * lanes, tail);
+            const __m256 a4_0 = _mm256_maskload_ps(a + 4 * lda + i + 0 * lanes, tail);
+            const __m256 a5_0 = _mm256_maskload_ps(a + 5 * lda + i + 0 * lanes, tail);
             c0_0 = _mm256_fmadd_ps(a0_0, _mm256_set1_ps(b0_0), c0_0);
             c0_0 = _mm256_fmadd_ps(a1_0, _mm256_set1_ps(b1_0), c0_0);
             c0_0 = _mm256_fmadd_ps(a2_0, _mm256_set1_ps(b2_0), c0_0);
             c0_0 = _mm256_fmadd_ps(a3_0, _mm256_set1_ps(b3_0), c0_0);
+            c0_0 = _mm256_fmadd_ps(a4_0, _mm256_set1_ps(b4_0), c0_0);
+            c0_0 = _mm256_fmadd_ps(a5_0, _mm256_set1_ps(b5_0), c0_0);
             tensorop_store_tail_f32(c + 0 * ldc + i + 0 * lanes, tail, c0_0);
         }
-        a += 4 * lda;
-        b += 4 * rsb;
+        a += 6 * lda;
+        b += 6 * rsb;
     }
     for (; k; --k) {
         const float b0_0 = alpha * b[0 * rsb + 0 * csb];
