@@ -142,17 +142,21 @@ def seed(text: str) -> tuple[int, int | None]:
         raise UsageError(f"--seed: {error}", hint="e.g. --seed 7, or the full seed that a run printed") from None
 
 
-def dtypes(operator: Operator, given: str | Sequence[str]) -> tuple[str, ...]:
-    """Checks dtypes in a text (`f32,f64`) or a list. Raises UsageError."""
-    some = f"choose from {', '.join(operator.dtypes)}, e.g. --dtype {operator.dtypes[0]}"
+def dtypes(operator: Operator, given: str | Sequence[str], known: Sequence[str] = ()) -> tuple[str, ...]:
+    """Checks dtypes in a text (`f32,f64`) or a list. known: those of a library, which has kernels of further types
+
+    Raises UsageError.
+    """
+    known = tuple(dict.fromkeys((*operator.dtypes, *known)))
+    some = f"choose from {', '.join(known)}, e.g. --dtype {known[0]}"
     names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
     if not isinstance(names, Iterable):
         raise UsageError(f"dtypes must be a text or a list of names; got {given!r}", hint=some)
     if not names:
         raise UsageError("--dtype names no element type", hint=some)
     for name in names:
-        if name not in operator.dtypes:
-            raise unknown_name(f"dtype of {operator.name}", str(name), operator.dtypes)
+        if name not in known:
+            raise unknown_name(f"dtype of {operator.name}", str(name), known)
     return tuple(dict.fromkeys(names))
 
 

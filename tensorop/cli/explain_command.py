@@ -74,7 +74,7 @@ def _problems(found: Opened, shape: str, dtype: str, layout: int) -> list[Proble
     operator = found.operator
     listed = tuning.listed(operator, shape)
     usual = tuple(of for of in found.dtypes if of in listed.dtypes) or found.dtypes[:1]
-    dtypes = tuning.dtypes(operator, dtype or usual)
+    dtypes = tuning.dtypes(operator, dtype or usual, found.dtypes)
     if not listed.calls and (len(listed.shapes) > 1 or len(dtypes) > 1):
         got = f"explain takes one shape and one element type; got {shape} and {', '.join(dtypes)}"
         raise UsageError(got, hint=f"e.g. {operator.example} --dtype {dtypes[0]}, or @FILE for all shapes of a file")

@@ -209,7 +209,9 @@ def test_several_operators_and_gpus_are_refused(tmp_path, product):
     assert isinstance(error, UsageError)
     assert "libtensorop_conv2d.so, libtensorop_gemm.so" in error.hint
     assert invoke("explain", product / "lib/libtensorop_gemm.so", "8x8x8").exit_code == 0
-    gpu = library(tmp_path / "gpu/libtensorop_gemm.so", X86_64, platform="cuda-sm90", dtypes={"bf16": {}})
-    error = invoke("explain", gpu, "8x8x8").exception
-    assert isinstance(error, UsageError)
-    assert "does not say what a kit needs" in error.message
+    for dtype in ("bf16", "f32_3xtf32"):  # a type of processors too, and one that only GPU libraries have
+        gpu = library(tmp_path / "gpu/libtensorop_gemm.so", X86_64, platform="cuda-sm90", dtypes={dtype: {}})
+        for words in ((), ("--dtype", dtype)):
+            error = invoke("explain", gpu, "8x8x8", *words).exception
+            assert isinstance(error, UsageError)
+            assert "does not say what a kit needs" in error.message
