@@ -337,8 +337,8 @@ def in_parts(variant: Variant, given: np.ndarray) -> Any:
     """What `parts` makes of four floats of each thread, then what they lack."""
     bits = given[:512].view(np.uint32).reshape(32, 4)
     high = bits & 0xFFFFE000 if variant.dtype == "f32_3xtf32" else (bits + 0x1000) & 0xFFFFE000
-    low = (bits.view(np.float32) - high.view(np.float32)) * (variant.dtype == "f32_3xtf32")
-    return np.concatenate([high, low.astype(np.float32).view(np.uint32)], axis=1)
+    low = (bits.view(np.float32) - high.view(np.float32)).view(np.uint32)
+    return np.concatenate([high, low if variant.dtype == "f32_3xtf32" else 0 * low], axis=1)
 
 
 def floats_read(_: Variant, given: np.ndarray) -> np.ndarray:
