@@ -77,6 +77,7 @@ static void near_put(Element *to, const Near &near) {
         broken();
     __builtin_memcpy(to, near.bits, sizeof near.bits);
 }
+static void whole_copy(Element *to, const Element *from) { word_copy(to, from, 8); }
 static void page_of(Page &page, const Pages *pages, int row, int rows) {
     page.number = row < rows ? pages->table[row >> pages->bits] : 0;
 }
