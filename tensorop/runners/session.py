@@ -200,9 +200,9 @@ def _once(
         raise errors.JobError(f"the library cannot be loaded on the target: {parser.hello.error}")
     if parser.hello is None and runner.lost(ended.status, ended.stderr) is None and not ended.timed_out:
         # No candidate's code runs before the hello, so no candidate caused this.
-        said = ended.stderr.strip()[-500:] or "it wrote nothing to stderr"
+        stderr = ended.stderr.strip()[-500:] or "it wrote nothing to stderr"
         raise errors.JobError(
-            f"the harness did not start ({runner.name}, status {ended.status}): {said}",
+            f"the harness did not start ({runner.name}, status {ended.status}): {stderr}",
             hint="run `tensorop doctor`; it tests compiler, emulator and harness one by one",
         )
     return parser, ended

@@ -17,7 +17,7 @@ PLUGINS = {"Backend"}  # what each file of a kind is looked up by
 
 # What a change may not pass without saying why in its commit.
 MOST_LINES = {
-    ".": 1_201,
+    ".": 1_202,
     "author": 6_318,
     "backends": 369,
     "blas": 2_158,
@@ -38,7 +38,7 @@ MOST_LINES = {
     "provision": 1_119,
     "render": 954,
     "report": 1_180,
-    "runners": 1_155,
+    "runners": 1_156,
     "search": 879,
     "space": 721,
     "specs": 2_410,
