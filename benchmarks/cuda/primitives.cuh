@@ -890,6 +890,12 @@ TEST(fma_floats_at) {
     put<float4>(out, T, floats_at((const float *)shared + T * 5 % 64 * 4));
 }
 
+TEST(fma_word_read) { put<float4>(out, T, word_read((const float *)in + 4 * T, T % 7 - 1)); }
+
+TEST(fma_floats_read) {
+    put<float4>(out, T, floats_read((const float *)in + 1 + 4 * T, T % 7 - 1));
+}
+
 TEST(fma_floats_put) {
     const float4 v = get<float4>(in, T);
     floats_put((float *)out + 4 * T, v.x, v.y, v.z, v.w, T % 7 - 1, T % 2 == 0);

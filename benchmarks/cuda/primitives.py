@@ -655,6 +655,8 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("float_copy", leaves(np.uint32, floats_copied(1))),
         **alone("floats_at", leaves(np.uint8, bytes_at((64, 16), T * 5 % 64))),
         **alone("floats_put", floats_left),
+        **alone("word_read", leaves(np.uint32, floats_copied(4))),
+        **alone("floats_read", leaves(np.uint32, floats_read)),
         **alone("row_in_warp", numbers(3 * (T % 2 + T % 32 // 16 * 2))),
         **alone("column_in_warp", numbers(T // 2 % 8 * 4)),
     },

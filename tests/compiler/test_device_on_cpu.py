@@ -44,6 +44,7 @@ OF_FLOATS = [
     {**FLOATS, "thread_m": 1, "slices": 8, "tile_k": 64, "stages": 2},
     {**FLOATS, "thread_n": 8, "turned": 1},
 ]
+WIDE: dict[str, int | str] = {"warps_m": 2, "warps_n": 1, "rows": "words", "raster": 4}
 TF32 = {**{name: WORDS[name] for name in WORDS if name != "rows"}, "tile_k": 16, "stages": 2}
 OF_TF32 = [{**TF32, "rows": "words"}, {**TF32, "rows": "elements"}]
 WGMMA: dict[str, int | str] = {"tile_n": 64, "stages": 3, "rows": "words", "raster": 4}
@@ -147,10 +148,10 @@ def verdict(
     epilogue: bool = False,
     of_16_bits: str = "wmma",
 ) -> Outcome:
-    """The verdict on a configuration of a family, of floats `fma`, `tf32` or `tf32_wgmma`. spoil: a text of it that is
-    left out"""
+    """The verdict on a configuration of a family, of floats `fma`, `fma_wide`, `tf32` or `tf32_wgmma`. spoil: a text of
+    it that is left out"""
     of_floats = "tf32" if "tile_m" in point else "tf32_wgmma"
-    name = {"f32": "fma", "f32_3xtf32": of_floats}.get(dtype, of_16_bits)
+    name = {"f32": "fma" if "slices" in point else "fma_wide", "f32_3xtf32": of_floats}.get(dtype, of_16_bits)
     template, platform = TEMPLATES[name], WMMA if name == "wmma" else SM90
     assert spoil in template.text
     given = {**device_numbers(platform, dtype, epilogue), "a_along_m": a, "b_along_k": b}
@@ -199,6 +200,31 @@ def test_a_kernel_with_a_float_c_is_right() -> None:
 def test_a_kernel_of_floats_is_right(point: int, a: int, b: int) -> None:
     found = verdict(OF_FLOATS[point], a, b, "f32")
     assert found.ok, found
+
+
+@pytest.mark.covers("template gemm/fma_wide")
+@pytest.mark.parametrize(
+    ("rows", "a", "b"),
+    some(
+        [("words", 0, 0), ("elements", 0, 1), ("words", 1, 1), ("elements", 1, 0)],
+        lambda case: case == ("words", 0, 0),
+    ),
+)
+def test_a_kernel_of_wide_tiles_of_floats_is_right(rows: str, a: int, b: int) -> None:
+    found = verdict({**WIDE, "rows": rows}, a, b, "f32")
+    assert found.ok, found
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        extended("        __syncthreads();\n        {% endif %}"),
+        extended(" + 8 <= k"),
+        extended(" < {{ rows }} ? inside : 0"),
+    ],
+)
+def test_wide_tiles_that_lack_something_are_found_out(spoil: str) -> None:
+    assert not verdict(WIDE, 0, 1, "f32", spoil).ok
 
 
 @pytest.mark.parametrize("b", some([0, 1], lambda b: b == 0))

@@ -38,10 +38,11 @@ TEMPLATES = {template.name: template for template in offline.templates(GEMM.fold
 DEVICE = device_numbers(SM90)
 SHAPES = [(4096, 4096, 4096), (1000, 1000, 1000), (16, 4096, 4096), (127, 129, 131)]
 STARTS = [
-    ("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"), ("mma", "bf16"), ("fma", "f32"), ("tf32", "f32_3xtf32"),
-    ("tf32_wgmma", "f32_3xtf32"),
+    ("wgmma", "bf16"), ("wmma", "f16"), ("small", "bf16"), ("mma", "bf16"), ("fma", "f32"), ("fma_wide", "f32"),
+    ("tf32", "f32_3xtf32"), ("tf32_wgmma", "f32_3xtf32"),
 ]  # fmt: skip
-OF_FLOATS = {"fma": "f32", "tf32": "f32_3xtf32", "tf32_wgmma": "f32_3xtf32"}  # families, with one of their types
+# families, with one of their types
+OF_FLOATS = {"fma": "f32", "fma_wide": "f32", "tf32": "f32_3xtf32", "tf32_wgmma": "f32_3xtf32"}
 
 
 @cache

@@ -18,6 +18,17 @@ static float4 floats_at(const float *from) {
         broken();
     return {from[0], from[1], from[2], from[3]};
 }
+static float4 floats_read(const float *from, int left) {
+    float all[4] = {0};
+    for (int e = 0; e < 4 && e < left; ++e)
+        all[e] = from[e];
+    return {all[0], all[1], all[2], all[3]};
+}
+static float4 word_read(const float *from, int left) {
+    if (left > 0 && !multiple(from, 16))
+        broken();
+    return floats_read(from, left);
+}
 static void floats_put(float *at, float x, float y, float z, float w, int there, bool together) {
     if (together && there >= 4 && !multiple(at, 16))
         broken();
