@@ -58,6 +58,19 @@ __device__ __forceinline__ void copies_wait() {
     __pipeline_wait_prior(LEFT);
 }
 
+__device__ __forceinline__ void word_read(Word &word, const float *from, int left) {
+    if (left >= 4) {
+        asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+                     : "=f"(word.v[0]), "=f"(word.v[1]), "=f"(word.v[2]), "=f"(word.v[3])
+                     : "l"(from)
+                     : "memory");
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            word.v[e] = e < left ? from[e] : 0;
+    }
+}
+
 __device__ __forceinline__ void barrier_init(float *barrier, int count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))),
                  "r"(count)
@@ -81,19 +94,6 @@ __device__ __forceinline__ void barrier_wait(float *barrier, int parity) {
 
 __device__ __forceinline__ void shared_written() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-__device__ __forceinline__ void word_read(Word &word, const float *from, int left) {
-    if (left >= 4) {
-        asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-                     : "=f"(word.v[0]), "=f"(word.v[1]), "=f"(word.v[2]), "=f"(word.v[3])
-                     : "l"(from)
-                     : "memory");
-    } else {
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-            word.v[e] = e < left ? from[e] : 0;
-    }
 }
 
 __device__ __forceinline__ void parts_put(float *high, float *low, const Word &word) {
