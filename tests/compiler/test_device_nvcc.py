@@ -89,8 +89,8 @@ def test_attention_with_long_heads_packed_rows_and_their_combination_compile_wit
 def test_kernels_with_a_float_c_compile_without_a_spill() -> None:
     operator, platform = operators.load("gemm"), platforms.load("cuda-sm90")
     kinds = (("wgmma", "f16_f32", 1, "sm_90a"), ("wmma", "f16_f32", 0, "sm_75"), ("fma", "f32", 2, "sm_80 sm_90a"))
-    crowded = ("fma", "f32", 4, "sm_90a")
-    for name, dtype, place, codes in (*kinds, crowded):  # a start that splits K; any; with the most sums; with 4 blocks
+    crowded = (("fma", "f32", 4, "sm_90a"), ("fma_wide", "f32", 0, "sm_80 sm_90a"))
+    for name, dtype, place, codes in (*kinds, *crowded):  # splits K; any; the most sums; 4 blocks; fma_wide
         templates = offline.templates(operator.folder, "gemm", suffix=cuda.SUFFIX)
         template = next(one for one in templates if one.name == name)
         of = Family(operator.on_device, template, {**device_numbers(platform, dtype), "a_along_m": 0, "b_along_k": 1})
