@@ -278,7 +278,9 @@ def test_a_kernel_of_floats_by_warpgroups_is_right(rows: str, a: int, b: int) ->
     ],
 )
 def test_warpgroups_that_lack_something_are_found_out(spoil: str) -> None:
-    assert verdict(WGMMA, 0, 1, "f32_3xtf32", spoil).kind in (Kind.WRONG, Kind.CRASH)
+    # A wait that is missing shows only where threads run in another order.
+    found = (verdict(WGMMA, 0, 1, "f32_3xtf32", spoil).kind for _ in range(5))
+    assert any(kind in (Kind.WRONG, Kind.CRASH) for kind in found)
 
 
 @pytest.mark.parametrize("spoil", ["copies_wait({{ stages - 2 }});", "x += beta * at[0];", "alpha * "])

@@ -12,7 +12,7 @@ struct Epilogue {
     const float *by_row, *by_col; /* scales */
     int64_t ld, stride; /* of the residual's rows and matrices */
     int bias_by_row; /* the bias has an element for each row, else for each column */
-    int pairs; /* two adjacent elements of bias and residual are a word */
+    int pairs; /* 1: two adjacent elements of bias and residual are a word; 2: also eight of the residual, of 16 bytes */
     int activation; /* 1 ReLU, 2 GELU, 3 SiLU */
     int present; /* 0: nothing of this is; 1: no more than a bias by columns and an activation; 2: more */
 };
