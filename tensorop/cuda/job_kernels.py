@@ -43,7 +43,7 @@ from tensorop.store.key import trial_key
 
 NOT_MEASURED = "not measured: chosen by an analytic model, and no kernel was run"
 _Wanted = tuple[int, int, str]  # a kernel: number of a layout, place in it, dtype
-_KERNELS = 224  # kernels that a job builds without --trials
+_KERNELS = 272  # kernels that a job builds without --trials
 _ROUNDS = 8  # of choices, each without the kernels that could not be built
 
 
