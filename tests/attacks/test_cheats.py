@@ -121,8 +121,8 @@ MUTANTS = {
     "a vector of A serves for two": Mutant("outer", UNROLLED, "{{ a_vector(i, u) }}", "{{ a_vector(0, u) }}"),
     "a column of B serves for all": Mutant("outer", UNROLLED, "b[{{ b_at(u, j) }}]", "b[{{ b_at(u, 0) }}]"),
     "i and j are swapped": Mutant(
-        "dot", SQUARE, '= alpha * {{ sum("c%d_%d" % (i, j)) }};\n        if',
-        '= alpha * {{ sum("c%d_%d" % ([j, mr_vectors - 1] | min, [i, n - 1] | min)) }};\n        if',
+        "dot", SQUARE, '= alpha * {{ sum("c%d_%d" % (i, j)) if',
+        '= alpha * {{ sum("c%d_%d" % ([j, mr_vectors - 1] | min, [i, n - 1] | min)) if',
     ),
     "the tail is dropped": Mutant("dot", SQUARE, "if (p < k) {", "if (p + 1 < k) {"),
     "the tail is one short": Mutant("dot", SQUARE, 'tail("k - p")', 'tail("k - p - 1")'),

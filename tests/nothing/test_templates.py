@@ -65,7 +65,7 @@ def test_a_template_is_read():
         ("[fma]", "['fma(']", "key 'needs'"),
         ("one idea", "&x one idea\nreads: {b: *x}", "anchors are not allowed|appears twice"),
         ("{a: columns}", "!!python/object/apply:os.system [id]", "no tags are"),
-        ("one idea", "x" * 9000, "at most 8192 are read"),
+        ("one idea", "x" * 13000, "at most 12288 are read"),
         ("x = {{ mr_vectors }};", "  ", "expected C text after the head"),
         ("x = {{ mr_vectors }};", "x" * 70000, "at most 65536 are read"),
     ],
