@@ -49,7 +49,7 @@ MOST_POINTS = 1 << 16  # configurations of a family, before its constraints
 _REQUIRED = ("threads", "tile_m", "tile_n", "raster", "shared", "align_ab", "align_c")
 # Names with which the library around a kernel would treat it in another way.
 _RESERVED = frozenset(
-    ["swap", "cluster", "cluster_m", "cluster_n", "split_k", "stays", "matrices", "overlapped", "operands"]
+    ["swap", "cluster", "cluster_m", "cluster_n", "split_k", "stays", "matrices", "overlapped", "by_sums", "operands"]
 )
 _EXAMPLE = "device/prompts/example.cu.j2"
 

@@ -91,7 +91,7 @@ def _kernels(operator: Operator, platform: Platform) -> str:
             family = Family(call, template, {**given, **call.named(key)})
             variants.append(LibraryVariant(Candidate(family, _legal(at, family, operator)), dtype, 0))
         _gated(at, operator, platform, template, variants[-1])
-    texts = library.sources(operator, platform, variants, (b"", b""), cast(Card, {"schema": 1}), _MEASURED | {
+    texts = library.sources(operator, platform, variants, (b"",) * 3, cast(Card, {"schema": 1}), _MEASURED | {
         "parts": [1] * len(call.call), "variants": [(0, 0)] * len(variants)})  # fmt: skip
     _require(operator.folder / "device/library.c.j2", texts["library.c"].decode(), _LIBRARY, r"^static [\w ]+\b{}\(")
     header = texts[f"tensorop/{operator.name}_cuda.h"].decode()

@@ -36,7 +36,6 @@ from tensorop.model.shape import Shape
 from tensorop.model.stage_run import StageRun
 from tensorop.model.trial import Finished, Kind, Outcome, Score, Stage, Trial
 from tensorop.provision.nvcc import Nvcc
-from tensorop.render import render
 from tensorop.search.task import JobContext, digest
 from tensorop.specs import files as reading
 from tensorop.store.key import trial_key
@@ -200,7 +199,7 @@ class JobKernels:
         return device.build(text, device.codes(self.platform, dtype), self.compiler)
 
     def content(self) -> Content:
-        """The library's variants and images. Equal machine code is one image; the kernel that copies is the last."""
+        """The library's variants and images. Equal machine code is one image; the second kernels are the last."""
         places: dict[bytes, int] = {}
         sources: dict[int, str] = {}
         variants, records = [], []
@@ -212,8 +211,7 @@ class JobKernels:
             variants.append(LibraryVariant(one, dtype, image))
             records.append({**variant_record(one, made, image), **self.families.record(one)})
         images = [*places]
-        if name := kernels.second(self.operator, self.dtypes[0]):
-            text = render.text(render.environment(kernels.folders(self.operator)), kernels.SECOND[name], {})
+        for name, text in kernels.second(self.operator, self.dtypes).items():
             second = device.build(text, str((self.platform.device or {})["code"]), self.compiler)
             if isinstance(second, Outcome):
                 message = f"{kernels.SECOND[name]} cannot be built: {second.message}\n{second.log}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,15 @@ OF_MAPS = {
             ("const Args *launch", "int tile"),
             accesses=_OF_TILE + "gives(0, batch - 1)",
         ),
+        Collective(
+            "tile_begin",
+            "thread",
+            "the first step of the part of K that the tile of a number is of",
+            "",
+            "int",
+            ("const Args *launch", "int tile"),
+            accesses=_OF_TILE + "gives(0, 16777215)",
+        ),
     )
 }
 _MOST = {"threads": 1024, "tile_m": 4096, "tile_n": 4096, "raster": 64, "matrices": 32, "shared": 1 << 18}  # by fact
@@ -191,9 +200,9 @@ _UNROLL = re.compile(r"^[ \t]*#pragma unroll(?: \d{1,3})?$", re.MULTILINE)
 FLOAT_C = "_f32"  # the end of a type's name if C is float and A and B are not
 
 
-# By name in C: a kernel that an operator's library launches beside those of families. One makes copies of operands with
-# aligned rows, the other makes results of what several blocks computed.
-SECOND = {"COPY": "device/copy.cu.j2", "COMBINE": "device/combine.cu.j2"}
+# By name in C: kernels that an operator's library launches beside those of families. One makes copies of operands with
+# aligned rows, the others make results of what several blocks computed.
+SECOND = {"COPY": "device/copy.cu.j2", "SUMS": "device/sums.cu.j2", "COMBINE": "device/combine.cu.j2"}
 
 
 def folders(operator: Operator) -> tuple[Path, ...]:
@@ -201,10 +210,14 @@ def folders(operator: Operator) -> tuple[Path, ...]:
     return *operator.templates, paths.native_dir()
 
 
-def second(operator: Operator, dtype: str) -> str | None:
-    """The name in `SECOND` of an operator's second kernel for a type: of two, floats have the last one."""
+def second(operator: Operator, dtypes: Sequence[str]) -> dict[str, str]:
+    """The texts of an operator's second kernels for a library's types, by their names in `SECOND`. Of several, floats
+    have the last one, and other types those before it."""
     found = [name for name, file in SECOND.items() if (operator.folder / file).is_file()]
-    return found[-1 if in_size(dtype) == 4 else 0] if found else None
+    wide, env = in_size(dtypes[0]) == 4, render.environment(folders(operator))
+    of_c = {"f32": 0} if c_size(dtypes[0]) == 4 else dict.fromkeys(map(kind, dtypes))
+    context = {"kinds": [*of_c], "c_size": c_size(dtypes[0])}
+    return {name: render.text(env, SECOND[name], context) for name in (found[-1:] if wide else found[:-1] or found)}
 
 
 def dtypes(job: Job) -> list[str]:

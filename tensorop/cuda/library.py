@@ -44,7 +44,7 @@ def sources(
 ) -> dict[str, bytes]:
     """The library's source files, by name.
 
-    images: machine code; the last one is the operator's second kernel, if it has one
+    images: machine code; the last ones are the operator's second kernels, if it has any
     corrections: of predictions, by measurements (corrected.py)
     """
     templates = {one.candidate.template.name: one.candidate for one in variants}
@@ -64,7 +64,7 @@ def sources(
     for image in images:
         offsets.append(len(blob))
         blob += image + b"\0" * (-len(image) % 64)
-    device = platform.device or {}
+    device, second = platform.device or {}, kernels.second(operator, [one.dtype for one in variants])
     given = next(iter(templates.values())).family.given
     used = {"memory_a_cycle", *(name for names in read.values() for name in names if name in given)}
     context = {
@@ -80,7 +80,8 @@ def sources(
         "numbers": kept,
         "measured": corrections,
         "images": len(images),
-        "second": (second, len(images) - 1) if (second := kernels.second(operator, variants[0].dtype)) else None,
+        "second": {name: len(images) - len(second) + i for i, name in enumerate(second)},
+        "kinds": [*dict.fromkeys(kernels.kind(one.dtype) for one in variants)],
         "copy_cycles": COPY_CYCLES,
         "offsets": offsets,
         "variants": [_variant(one, families.index(one.candidate.template.name), kept) for one in variants],

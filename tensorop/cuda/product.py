@@ -40,7 +40,7 @@ class Content(DeviceContent):
     platform: Platform
     variants: Sequence[LibraryVariant]  # in the library's order
     records: Sequence[Mapping[str, Any]]  # each variant's entry in card and manifest
-    images: Sequence[bytes]  # machine code; the last one copies operands
+    images: Sequence[bytes]  # machine code; at the end that of the operator's second kernels
     texts: Mapping[int, str]  # CUDA, by number of image
     facts: Mapping[str, Any]  # of the card
 

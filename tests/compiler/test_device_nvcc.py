@@ -22,7 +22,6 @@ from tensorop.events import Done, Phase
 from tensorop.model.job import Job
 from tensorop.model.trial import Kind, Outcome
 from tensorop.provision import nvcc
-from tensorop.render import render
 from tensorop.specs import operators, platforms
 from tensorop.toolchain.shared_library import facts
 from tests.support.classes import extended
@@ -71,7 +70,7 @@ def test_attention_with_long_heads_packed_rows_and_their_combination_compile_wit
     templates = offline.templates(operator.folder, "attention", suffix=cuda.SUFFIX)
     texts: list[tuple[str, object]] = [
         ("sm_80 sm_90", (GOLDEN.parent / "attention/cuda-sm80-decode-bf16.cu").read_text()),
-        ("sm_90", render.text(render.environment(kernels.folders(operator)), kernels.SECOND["COMBINE"], {})),
+        ("sm_90", kernels.second(operator, ["bf16"])["COMBINE"]),
     ]
     for template in templates:  # with offsets and pages, which take registers
         codes, platform = ("sm_90a", hopper) if template.name == "wgmma" else ("sm_80", ampere)

@@ -128,7 +128,7 @@ def test_copies_of_floats_are_at_most_256_of_k_ahead() -> None:
     assert (grid["turned"] * grid["tile_k"]).max() < 64  # ptxas spills the addresses of more pieces
 
 
-@pytest.mark.parametrize("point", [{"turns": 1}, {"store": "pitch"}, {"split_k": 2}], ids=str)
+@pytest.mark.parametrize("point", [{"turns": 1}, {"store": "pitch"}, {"split_k": 2}, {"store": "sums"}], ids=str)
 def test_what_a_tunable_adds_to_a_family_passes_the_gate(point: dict[str, int | str]) -> None:
     """Few draws meet these: groups that take turns, rows that are no words, parts of k."""
     of = family("wgmma")
@@ -137,7 +137,7 @@ def test_what_a_tunable_adds_to_a_family_passes_the_gate(point: dict[str, int | 
 
 
 def test_a_float_c_is_stored_from_registers_and_counts_twice_in_memory() -> None:
-    assert set(family("wgmma", c_size=4).grid["store"]) == {"registers"}
+    assert set(family("wgmma", c_size=4).grid["store"]) == {"registers", "sums"}
     assert all(any("c_size" in part.names for part in family(name).model.values()) for name in TEMPLATES)
     call = {"m": 16384, "n": 16384, "k": 16, "batch": 1}  # C is most of what memory has to take
     wide, narrow = family("wmma", c_size=4), family("wmma")

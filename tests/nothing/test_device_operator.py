@@ -72,5 +72,6 @@ def test_a_wrong_part_is_named(tmp_path: Path, file: str, old: str | None, new: 
 def test_the_kernel_is_made_of_the_operators_parts() -> None:
     operator = operators.load("transpose", (EXAMPLE,))
     calls = ("gemm", "bf16"), ("attention", "f16"), ("gemm", "f32")
-    assert [kernels.second(operators.load(name), dtype) for name, dtype in calls] == ["COPY", "COMBINE", "COMBINE"]
-    assert kernels.second(operator, "bf16") is None
+    found = [[*kernels.second(operators.load(name), [dtype])] for name, dtype in calls]
+    assert found == [["COPY", "SUMS"], ["COMBINE"], ["COMBINE"]]
+    assert kernels.second(operator, ["bf16"]) == {}

@@ -37,9 +37,9 @@ CALL = GEMM.on_device
 TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
-BATCH = (32, 32, 32, 4096)
-COPY, ADD = (name + b" 0" * 12 + b"\0" for name in (b"copy", b"add"))
-ABSENT = {"swap": 0, "cluster_m": 1, "cluster_n": 1, "cluster": 1, "by_engine": 0, "matrices": 1, "overlapped": 0}
+BATCH, DEEP = (32, 32, 32, 4096), (104, 1040, 5840)
+ABSENT = dict.fromkeys(("swap", "by_engine", "overlapped", "by_sums"), 0)
+ABSENT |= dict.fromkeys(("cluster_m", "cluster_n", "cluster", "matrices"), 1)
 
 
 def image(template: KernelTemplate, numbers: Mapping[str, Value], dtype: str) -> bytes:
@@ -48,8 +48,17 @@ def image(template: KernelTemplate, numbers: Mapping[str, Value], dtype: str) ->
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
     kind = dtype.startswith("f16") + 2 * (kernels.c_size(dtype) == 4) + 4 * (dtype == "f32")
     said = [template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
-    said += [str(numbers[name]) for name in ("matrices", "overlapped")]
+    said += [str(numbers[name]) for name in ("matrices", "overlapped", "by_sums")]
     return " ".join(said).encode() + b"\0"
+
+
+def second(text: str) -> bytes:
+    """A kernel beside those of families, from its text."""
+    name = next(
+        name for name, part in (("copy", "Copy"), ("sums", "Sums"), ("add", "Combine")) if f"struct {part} {{" in text
+    )
+    kind = next((i for i, of_c in enumerate(("bf16", "f16", "f32")) if f"namespace of_{of_c} {{" in text), 0)
+    return f"{name}{' 0' * 9} {kind} 0 0 0".encode() + b"\0"
 
 
 def without_nvcc(patch: pytest.MonkeyPatch) -> list[str]:
@@ -64,7 +73,7 @@ def without_nvcc(patch: pytest.MonkeyPatch) -> list[str]:
     def build(text: str, *_: object) -> Built:
         if text in known:
             built.append(text)
-        return Built(known.get(text, COPY if "Copies two 16-bit" in text else b"kit\0"), 0)
+        return Built(known[text] if text in known else second(text) if "struct Args" not in text else b"kit\0", 0)
 
     patch.setattr(kernels, "text", text)
     patch.setattr(building, "build", build)
@@ -80,12 +89,12 @@ def made(
     chosen, variants, images = {}, [], []
     for key in CALL.keys:
         layout = Layout.of(CALL, templates, device_numbers(platform, dtypes[0], epilogue), key)
-        chosen[key] = layout, layout.chosen([*TUNED, BATCH], most)
+        chosen[key] = layout, layout.chosen([*TUNED, BATCH, DEEP], most)
         for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
             variants.append(LibraryVariant(one, dtype, len(images)))
             images.append(image(one.template, one.numbers, dtype))
-    images.append(ADD if kernels.in_size(dtypes[0]) == 4 else COPY)
+    images += [second(text) for text in kernels.second(GEMM, dtypes).values()]
     records = [job_kernels.variant_record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED, "epilogue": epilogue}
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen

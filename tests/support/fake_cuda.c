@@ -33,6 +33,8 @@ struct Args {
     float alpha, beta;
     void *c;
     int64_t ldc, stride_c;
+    int parts, deep;
+    float *sums;
     int next, ahead_a, ahead_b;
     uint64_t keep_a, keep_b, keep_c;
     struct After after;
@@ -54,6 +56,16 @@ struct Combine {
     float *c;
     int64_t ldc, stride_c;
     int m, n, batch, parts;
+    float alpha, beta;
+    struct Epilogue epilogue;
+};
+struct Sums {
+    const float *sums;
+    void *c;
+    int64_t ldc, stride_c;
+    int m, n, parts, kind;
+    int tiles_m, tiles_n, group, cluster_m, cluster_n;
+    int tile_m, tile_n, wgm, wgn, groups_m, swap;
     float alpha, beta;
     struct Epilogue epilogue;
 };
@@ -279,10 +291,10 @@ static void put(void *c, int64_t place, float sum, float alpha, float beta, int 
 static int compute(const CUlaunchConfig *config, CUfunction function, void **arguments) {
     char kind[16];
     int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, type,
-        matrices, overlapped;
-    if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d %d %d", kind, &a_along_m,
-               &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster, &engine,
-               &type, &matrices, &overlapped) != 13 ||
+        matrices, overlapped, by_sums;
+    if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d %d %d %d", kind,
+               &a_along_m, &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster,
+               &engine, &type, &matrices, &overlapped, &by_sums) != 14 ||
         current == NULL)
         return wrong("no such kernel, or no context");
     const int f16 = type & 1;
@@ -318,6 +330,28 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
         return config->block[0] == 256 && config->grid[0] * 256 >= size * p->batch && p->parts > 1
                    ? 0
                    : wrong("a sum's grid");
+    }
+    if (!strcmp(kind,
+                "sums")) { /* in lines of the computed product here, in the space of its tiles */
+        const struct Sums *p = arguments[0];
+        const int64_t high = (int64_t)p->tiles_m * p->cluster_m * p->tile_m;
+        const int64_t wide = (int64_t)p->tiles_n * p->cluster_n * p->tile_n;
+        for (int64_t z = 0; z < config->grid[2]; ++z)
+            for (int64_t i = 0; i < p->m; ++i)
+                for (int64_t j = 0; j < p->n; ++j) {
+                    const int64_t to = p->swap ? j * p->ldc + i : i * p->ldc + j;
+                    float sum = 0;
+                    for (int part = 0; part < p->parts; ++part)
+                        sum += p->sums[((z * p->parts + part) * high + i) * wide + j];
+                    put(p->c, z * p->stride_c + to, sum, p->alpha, p->beta,
+                        type & 2 ? 2 : type ^ p->kind, &p->epilogue, z, p->swap ? j : i,
+                        p->swap ? i : j);
+                }
+        return config->block[0] == 128 && (int64_t)config->grid[0] * 512 == high * wide &&
+                       p->group > 0 && p->tile_m % p->wgm == 0 && p->tile_n % p->wgn == 0 &&
+                       high >= p->m && wide >= p->n
+                   ? 0
+                   : wrong("a grid of sums");
     }
     const int lost = getenv("FAKE_WRONG") != NULL; /* of k */
     if (!strcmp(kind, "pointers")) {
@@ -365,11 +399,12 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
         config->grid[0] > (unsigned)p->clusters * (unsigned)blocks)
         return wrong("a launch's cluster");
     if (p->tiles_m != (p->m + high - 1) / high || p->tiles_n != (p->n + wide - 1) / wide ||
-        p->clusters != p->tiles_m * p->tiles_n * p->batch)
+        p->clusters != p->tiles_m * p->tiles_n * p->batch * p->parts || p->parts < 1 ||
+        (!by_sums && p->parts > 1))
         return wrong("tiles");
     const int b_once = p->tiles_m == 1, streams = p->next == 2;
     const int64_t read = (int64_t)(b_once ? p->n : p->m) * p->k * p->batch * 2;
-    const int must = p->k > 128 && (b_once || p->tiles_n == 1) && read >= 8 << 20;
+    const int must = p->k > 128 && !by_sums && (b_once || p->tiles_n == 1) && read >= 8 << 20;
     if (streams ? !must : must && p->clusters * blocks <= SMS)
         return wrong("when the next launch may begin");
     if ((p->keep_a != USUAL) != (streams && !b_once) ||
@@ -381,15 +416,21 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
         return wrong("C's map");
     if (a.type != (f16 ? 6 : 9) || b.type != a.type)
         return wrong("a map's type");
-    for (int64_t z = 0; z < p->batch; ++z)
+    for (int64_t y = 0; y < (int64_t)p->batch * p->parts; ++y)
         for (int64_t i = 0; i < p->m; ++i)
             for (int64_t j = 0; j < p->n; ++j) {
+                const int64_t z = y / p->parts, from = y % p->parts * p->deep * 64;
+                const int64_t to =
+                    by_sums && from + p->deep * 64 < p->k ? from + p->deep * 64 : p->k;
                 float sum = 0;
-                for (int64_t k = 0; k < p->k - lost; ++k)
+                for (int64_t k = from; k < to - lost; ++k)
                     sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) *
                            at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
-                put(p->c, z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum, p->alpha,
-                    p->beta, type, &p->after.epilogue, z, swap ? j : i, swap ? i : j);
+                if (by_sums)
+                    p->sums[(y * p->tiles_m * high + i) * p->tiles_n * wide + j] = sum;
+                else
+                    put(p->c, z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum,
+                        p->alpha, p->beta, type, &p->after.epilogue, z, swap ? j : i, swap ? i : j);
             }
     return 0;
 }
@@ -417,7 +458,7 @@ static int done(struct work *of) {
 static const size_t *sizes(const struct work *of) {
     static const size_t none[8] = {0}, pointers[8] = {sizeof(struct Pointers)},
                         copy[8] = {sizeof(struct Copy), sizeof(struct Copy), 8},
-                        add[8] = {sizeof(struct Combine)},
+                        add[8] = {sizeof(struct Combine)}, sums[8] = {sizeof(struct Sums)},
                         maps[8] = {128, 128, 128, sizeof(struct Maps)};
     if (of->kind == OWN)
         return kit_sizes(of->function);
@@ -425,6 +466,7 @@ static const size_t *sizes(const struct work *of) {
     return !first         ? none
            : first == 'c' ? copy
            : first == 'a' ? add
+           : first == 's' ? sums
            : first == 'p' ? pointers
                           : maps;
 }
