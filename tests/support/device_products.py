@@ -37,7 +37,7 @@ CALL = GEMM.on_device
 TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
-BATCH, DEEP = (32, 32, 32, 4096), (104, 1040, 5840)
+BATCH, DEEP = (32, 32, 32, 4096), ((104, 1040, 5840), (1664, 136, 12368))
 ABSENT = dict.fromkeys(("swap", "by_engine", "overlapped", "by_sums"), 0)
 ABSENT |= dict.fromkeys(("cluster_m", "cluster_n", "cluster", "matrices"), 1)
 
@@ -89,7 +89,7 @@ def made(
     chosen, variants, images = {}, [], []
     for key in CALL.keys:
         layout = Layout.of(CALL, templates, device_numbers(platform, dtypes[0], epilogue), key)
-        chosen[key] = layout, layout.chosen([*TUNED, BATCH, DEEP], most)
+        chosen[key] = layout, layout.chosen([*TUNED, BATCH, *DEEP], most)
         for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
             variants.append(LibraryVariant(one, dtype, len(images)))
