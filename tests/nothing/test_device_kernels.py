@@ -29,6 +29,7 @@ from tensorop.model.expression import evaluate
 from tensorop.model.job import Job
 from tensorop.model.trial import Outcome
 from tensorop.specs import operators, platforms, primitives, pymodule
+from tests.support.classes import extended
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gemm"
 GEMM = operators.load("gemm")
@@ -128,7 +129,9 @@ def test_copies_of_floats_are_at_most_256_of_k_ahead() -> None:
     assert (grid["turned"] * grid["tile_k"]).max() < 64  # ptxas spills the addresses of more pieces
 
 
-@pytest.mark.parametrize("point", [{"turns": 1}, {"store": "pitch"}, {"split_k": 2}, {"store": "sums"}], ids=str)
+@pytest.mark.parametrize(
+    "point", [extended({"turns": 1}), extended({"store": "pitch"}), {"split_k": 2}, {"store": "sums"}], ids=str
+)
 def test_what_a_tunable_adds_to_a_family_passes_the_gate(point: dict[str, int | str]) -> None:
     """Few draws meet these: groups that take turns, rows that are no words, parts of k."""
     of = family("wgmma")
