@@ -842,9 +842,9 @@ def results_block(found: Sequence[Measured]) -> str:
 
 
 def gpu_block(found: Sequence[Measured]) -> str:
-    """The newest records of kits, a row each."""
+    """The records of kits of the last two days that have some, a row each."""
     kits = [one for one in found if isinstance(one.data, Kit)]
-    newest = [one for one in kits if one.about.date == max(one.about.date for one in kits)]
+    newest = [one for one in kits if one.about.date in sorted({one.about.date for one in kits})[-2:]]
     rows = []
     for one in newest:
         lowest = min(one.gpu, key=lambda timed: timed.ratio)
