@@ -1,7 +1,7 @@
 /* The meanings of the primitives of cuda-tf32-wgmma on a processor. Of three products, factors of B
- * have two parts and those of A one, and numbers that are not finite have one; of one, factors are
- * not rounded. So results have the error of float. Products are carried out when they are waited
- * for, not before. */
+ * have two parts and those of A one; numbers that are not finite, and denormals whose first part
+ * would be 0, have one. Of one product, factors are not rounded. So results have the error of
+ * float. Products are carried out when they are waited for, not before. */
 #define FLOATS 1
 #include "elements.h"
 
@@ -75,9 +75,11 @@ static void words_turned(Word &w0, Word &w1, Word &w2, Word &w3) {
             rows[i]->v[j] = rows[j]->v[i], rows[j]->v[i] = x;
         }
 }
-/* The first part; all of a number that is not finite, for which a GPU leaves NaN. */
+/* The first part. All of a number that is not finite, and of one that has none: a GPU makes NaN of
+ * both beside an infinite factor. */
 static float first_part(float x) {
-    return TF32_PRODUCTS == 3 && x - x == 0 ? float_of(bits_of(x) & 0xffffe000) : x;
+    const float part = float_of(bits_of(x) & 0xffffe000);
+    return TF32_PRODUCTS == 3 && x - x == 0 && part != 0 ? part : x;
 }
 static void parts_put(float *high, float *low, const Word &word) {
     if (!multiple(high, 16) || !multiple(low, 16))
