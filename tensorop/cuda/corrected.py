@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tensorop.cuda.choose import COPY_CYCLES, Candidate
 from tensorop.cuda.library import LibraryVariant
 from tensorop.device_target import TimedProblem
 from tensorop.model.device import DeviceInterface, DeviceOperand, Key
 from tensorop.model.problem import Problem
 
-# Fitted by cross-validation on two products. A distance is a sum of squares, in doublings of a size.
-PRIOR = 0.02  # weight of the uncorrected model; a problem at a distance of two doublings has 0.03
-NEAR = 0.0001  # keeps the weight at distance 0 finite; a measured problem uses its own times
-REACH = 4  # weights fall with the distance up to here, and with its square beyond
+# Fitted by cross-validation on twelve libraries of one H200. A distance is a sum of squares, in doublings of a size.
+REACH = 8  # the distance at which a measured problem counts half
+DOUBT = 0.1  # the variance of what one problem says about a near one, relative to the variance of corrections
+CLOSE = 3  # a variant's row counts by (the fastest's time / its time) to this power, and by cycles likewise
+SQUARINGS = 10  # of the exponential function, so that library and Python agree in every bit
 UNALIGNED = 4 << 16  # distance between an operand with and without 16-byte alignment, in units of 2 ** -16
 
 
@@ -39,6 +43,16 @@ class ProblemPlace:
     key: Key
     unaligned: int
     logs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class VariantFigure:
+    """What a row says about a variant."""
+
+    row: int
+    share: float  # its part of the logarithm of a correction, before the weight by distance
+    factor: float  # measured over predicted, relative to the mean of the row's variants
+    without: float  # the correction by all other rows
 
 
 @dataclass(frozen=True)
@@ -121,53 +135,89 @@ class Corrections:
         """Predicted and corrected cycles of a problem, by number of the variants that serve it."""
         serving = [number for number, one in enumerate(self.variants) if self.serves(one, of)]
         cycles = self._cycles(TimedProblem(of, dict.fromkeys(serving, 1.0)))
-        return {number: count * self.factor(number, of) for number, count in cycles.items()}
+        here = self.place(of)
+        weights = self.weights(here)
+        same = next((at for at, place in enumerate(self._places) if place == here), -1)
+        return {number: count * self._factor(self.figures[number], weights, same) for number, count in cycles.items()}
 
     @cached_property
-    def factors(self) -> list[dict[int, float]]:
-        """Measured over predicted, relative to the mean over the variants: for each row, by variant."""
+    def figures(self) -> list[list[VariantFigure]]:
+        """What the rows say, by variant: kernel ridge regression of factors' logarithms, with `weights` as kernel."""
+        near = np.array([self.weights(place) for place in self._places]).reshape(len(self.rows), len(self.rows))
+        known = [self._relative(row, cycles) for row, cycles in zip(self.rows, self.cycles, strict=True)]
         found = []
-        for row, cycles in zip(self.rows, self.cycles, strict=True):
-            own = {number: us / cycles[number] for number, us in row.us.items()}
-            mean = math.exp(_mean([math.log(factor) for factor in own.values()]))
-            found.append({number: float(f"{factor / mean:.6g}") for number, factor in own.items()})
+        for number in range(len(self.variants)):
+            rows = [at for at, of in enumerate(known) if number in of]
+            logs = np.array([known[at][number][0] for at in rows])
+            doubts = np.array([DOUBT / known[at][number][1] for at in rows])
+            inverse = np.linalg.inv(near[np.ix_(rows, rows)] + np.diag(doubts))
+            shares = inverse @ logs
+            without = logs - shares / np.diag(inverse)
+            each = zip(rows, shares, logs, without, strict=True)
+            found.append(
+                [
+                    VariantFigure(at, _short(share), _short(math.exp(y)), _exp(float(other)))
+                    for at, share, y, other in each
+                ]
+            )
         return found
 
-    def factor(self, variant: int, problem: Problem, without: int = -1) -> float:
-        """The factor on predicted cycles, as the library computes it. without: a row to leave out."""
-        sum_ = all_ = PRIOR
-        here = self.place(problem)
-        for at, (of, factors) in enumerate(zip(self._places, self.factors, strict=True)):
-            if of.key == here.key and at != without and variant in factors:
-                weight = self.weight(of, here)
-                sum_ += weight * factors[variant]
-                all_ += weight
-        return sum_ / all_
+    def _relative(self, row: TimedProblem, cycles: dict[int, int]) -> dict[int, tuple[float, float]]:
+        """By variant: the logarithm of measured over predicted, relative to the mean; how much the row counts."""
+        found: dict[int, tuple[float, float]] = {}
+        for dtype in dict.fromkeys(self.variants[number].dtype for number in row.us):
+            of = [number for number in row.us if self.variants[number].dtype == dtype]
+            least = min(row.us[number] for number in of) * min(cycles[number] for number in of)
+            counts = {number: (least / (row.us[number] * cycles[number])) ** CLOSE for number in of}
+            logs = {number: math.log(row.us[number] / cycles[number]) for number in of}
+            mean = sum(counts[number] * logs[number] for number in of) / sum(counts.values())
+            found |= {number: (logs[number] - mean, counts[number]) for number in of}
+        return found
+
+    @staticmethod
+    def _factor(of: Sequence[VariantFigure], weights: NDArray[np.float64], same: int) -> float:
+        """The factor on predicted cycles, as the library computes it. same: the row of an equal problem, or -1"""
+        sum_ = 0.0
+        for one in of:
+            if one.row == same:
+                return one.factor
+            sum_ += float(weights[one.row]) * one.share
+        return _exp(sum_)
+
+    def weights(self, other: ProblemPlace) -> NDArray[np.float64]:
+        """How much each row counts for a problem, from 0 to 1."""
+        return np.array([self.weight(row, other) if row.key == other.key else 0.0 for row in self._places])
 
     def weight(self, known: ProblemPlace, other: ProblemPlace) -> float:
         apart = (known.unaligned ^ other.unaligned).bit_count() * UNALIGNED
         apart += sum((a - b) ** 2 // part for a, b, part in zip(known.logs, other.logs, self.parts, strict=True))
-        far = apart / 65536 + NEAR
-        return 1 / (far * (far + REACH))
+        return REACH / (apart / 65536 + REACH)
 
     def context(self) -> dict[str, Any]:
         """The context of the library's templates."""
-        figures: list[tuple[int, float]] = []
+        figures: list[tuple[int, float, float]] = []
         variants = []
-        for number in range(len(self.variants)):
-            own = [(at, of[number]) for at, of in enumerate(self.factors) if number in of]
-            variants.append((len(figures), len(own)))
-            figures += own
+        for of in self.figures:
+            variants.append((len(figures), len(of)))
+            figures += [(one.row, one.share, one.factor) for one in of]
         rows = [{"key": one.key, "logs": one.logs, "odd": one.unaligned} for one in self._places]
         fixed = {
-            "prior": PRIOR,
-            "near": NEAR,
             "reach": REACH,
+            "squarings": SQUARINGS,
             "odd": UNALIGNED,
             "parts": self.parts,
             "where": self.where,
         }
         return {**fixed, "rows": rows, "figures": figures, "variants": variants}
+
+    @cached_property
+    def _without(self) -> list[dict[int, float]]:
+        """For each row, the corrections by all others, by variant."""
+        found: list[dict[int, float]] = [{} for _ in self.rows]
+        for number, of in enumerate(self.figures):
+            for one in of:
+                found[one.row][number] = one.without
+        return found
 
     def judged(self, dtype: str) -> dict[str, Any]:
         """The regret of the choice, and the error of predictions, on rows left out of the correction.
@@ -184,7 +234,7 @@ class Corrections:
             alone = {number: float(cycles[number]) for number in us}
             costs = {
                 "before": alone,
-                "after": {number: alone[number] * self.factor(number, row.problem, at) for number in us},
+                "after": {number: alone[number] * self._without[at][number] for number in us},
             }
             one: dict[str, Any] = {**row.problem.sizes, "best_us": min(us.values()), **row.problem.options}
             for name, cost in costs.items():
@@ -200,3 +250,16 @@ class Corrections:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / max(len(values), 1)
+
+
+def _short(value: float) -> float:
+    """As the library's source has it."""
+    return float(f"{value:.6g}")
+
+
+def _exp(x: float) -> float:
+    """The exponential function as the library computes it."""
+    found = 1 + x / (1 << SQUARINGS)
+    for _ in range(SQUARINGS):
+        found *= found
+    return found

@@ -20,9 +20,11 @@ from tensorop import pipeline
 from tensorop.author import offline
 from tensorop.cuda import backend as cuda
 from tensorop.cuda import corrected, kernels
-from tensorop.cuda.choose import Layout
+from tensorop.cuda.choose import Candidate, Layout
 from tensorop.cuda.device_numbers import device_numbers
 from tensorop.cuda.family import Family
+from tensorop.cuda.library import LibraryVariant
+from tensorop.device_target import TimedProblem
 from tensorop.errors import SpecError, UsageError
 from tensorop.model.device import device_problem
 from tensorop.model.expression import evaluate
@@ -399,9 +401,22 @@ def test_which_rows_are_off_16_bytes_is_a_bit_an_operand_as_the_library_has_it()
     assert place((33, 64, 80), a_along_m=1).unaligned == 1
 
 
-def test_what_was_measured_on_a_problem_outweighs_its_neighbours() -> None:
-    """1000 and 1024 are close, and other kernels are fastest."""
-    own, near, small = place((1024, 1024, 1024)), place((1000, 1000, 1000)), place((16, 1024, 1024))
-    weight = CORRECTIONS.weight
-    assert weight(own, own) > 20 * weight(near, own)
-    assert weight(near, own) > 100 * weight(small, own)
+def test_a_measured_problem_goes_by_its_own_times_and_its_neighbours_by_part_of_them() -> None:
+    """On one problem, the first kernel takes 1.25 times as long as the model says."""
+    of = family("mma")
+    fastest = np.argsort(of.predicted(CALL.numbers((1024, 1024, 1024))))[:2]
+    two = [LibraryVariant(Candidate(of, int(number)), "bf16", 0) for number in fastest]
+    known = corrected.Corrections(CALL, two, (), "")
+    sizes = (1024, 1024, 1024), (1000, 1000, 1000), (16, 1024, 1024), (1, 1, 16384)
+    problems = [device_problem(CALL, "gemm", "bf16", one, (0, 1)) for one in sizes]
+    alone = [known.costs(one) for one in problems]
+    row = TimedProblem(problems[0], {0: 1.25 * alone[0][0], 1: alone[0][1]})
+    known = dataclasses.replace(known, rows=[row])
+    own, near, small, far = (
+        after[0] / after[1] / (before[0] / before[1])
+        for before, after in zip(alone, map(known.costs, problems), strict=True)
+    )
+    assert own == pytest.approx(1.25, rel=1e-5)
+    assert own > near > 1.15 > small > far > 1
+    assert far < 1.05
+    assert known.judged("bf16")["off"]["after"] == known.judged("bf16")["off"]["before"]  # without its only row

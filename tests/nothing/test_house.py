@@ -26,7 +26,7 @@ MOST_LINES = {
     "cluster": 394,
     "commands": 3_925,
     "costs": 463,
-    "cuda": 2_386,
+    "cuda": 2_432,
     "dispatch": 1_263,
     "job": 1_226,
     "kits": 1_570,
