@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,6 @@ class ProblemPlace:
 class VariantFigure:
     """What a row says about a variant."""
 
-    row: int
     share: float  # its part of the logarithm of a correction, before the weight by distance
     factor: float  # measured over predicted, relative to the mean of the row's variants
     without: float  # the correction by all other rows
@@ -141,8 +140,11 @@ class Corrections:
         return {number: count * self._factor(self.figures[number], weights, same) for number, count in cycles.items()}
 
     @cached_property
-    def figures(self) -> list[list[VariantFigure]]:
-        """What the rows say, by variant: kernel ridge regression of factors' logarithms, with `weights` as kernel."""
+    def figures(self) -> list[dict[int, VariantFigure]]:
+        """What the rows say, by variant and row.
+
+        It is a kernel ridge regression of the logarithms of factors; `weights` is its kernel.
+        """
         near = np.array([self.weights(place) for place in self._places]).reshape(len(self.rows), len(self.rows))
         known = [self._relative(row, cycles) for row, cycles in zip(self.rows, self.cycles, strict=True)]
         found = []
@@ -154,12 +156,7 @@ class Corrections:
             shares = inverse @ logs
             without = logs - shares / np.diag(inverse)
             each = zip(rows, shares, logs, without, strict=True)
-            found.append(
-                [
-                    VariantFigure(at, _short(share), _short(math.exp(y)), _exp(float(other)))
-                    for at, share, y, other in each
-                ]
-            )
+            found.append({at: VariantFigure(_short(y), _short(math.exp(x)), _exp(float(z))) for at, y, x, z in each})
         return found
 
     def _relative(self, row: TimedProblem, cycles: dict[int, int]) -> dict[int, tuple[float, float]]:
@@ -175,13 +172,13 @@ class Corrections:
         return found
 
     @staticmethod
-    def _factor(of: Sequence[VariantFigure], weights: NDArray[np.float64], same: int) -> float:
+    def _factor(of: Mapping[int, VariantFigure], weights: NDArray[np.float64], same: int) -> float:
         """The factor on predicted cycles, as the library computes it. same: the row of an equal problem, or -1"""
+        if same in of:
+            return of[same].factor
         sum_ = 0.0
-        for one in of:
-            if one.row == same:
-                return one.factor
-            sum_ += float(weights[one.row]) * one.share
+        for row, one in of.items():
+            sum_ += float(weights[row]) * one.share
         return _exp(sum_)
 
     def weights(self, other: ProblemPlace) -> NDArray[np.float64]:
@@ -199,25 +196,10 @@ class Corrections:
         variants = []
         for of in self.figures:
             variants.append((len(figures), len(of)))
-            figures += [(one.row, one.share, one.factor) for one in of]
+            figures += [(row, one.share, one.factor) for row, one in of.items()]
         rows = [{"key": one.key, "logs": one.logs, "odd": one.unaligned} for one in self._places]
-        fixed = {
-            "reach": REACH,
-            "squarings": SQUARINGS,
-            "odd": UNALIGNED,
-            "parts": self.parts,
-            "where": self.where,
-        }
+        fixed = {"reach": REACH, "squarings": SQUARINGS, "odd": UNALIGNED, "parts": self.parts, "where": self.where}
         return {**fixed, "rows": rows, "figures": figures, "variants": variants}
-
-    @cached_property
-    def _without(self) -> list[dict[int, float]]:
-        """For each row, the corrections by all others, by variant."""
-        found: list[dict[int, float]] = [{} for _ in self.rows]
-        for number, of in enumerate(self.figures):
-            for one in of:
-                found[one.row][number] = one.without
-        return found
 
     def judged(self, dtype: str) -> dict[str, Any]:
         """The regret of the choice, and the error of predictions, on rows left out of the correction.
@@ -232,10 +214,8 @@ class Corrections:
             if not us:
                 continue
             alone = {number: float(cycles[number]) for number in us}
-            costs = {
-                "before": alone,
-                "after": {number: alone[number] * self._without[at][number] for number in us},
-            }
+            after = {number: alone[number] * self.figures[number][at].without for number in us}
+            costs = {"before": alone, "after": after}
             one: dict[str, Any] = {**row.problem.sizes, "best_us": min(us.values()), **row.problem.options}
             for name, cost in costs.items():
                 chosen = min(cost, key=cost.__getitem__)
