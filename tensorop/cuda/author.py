@@ -48,9 +48,10 @@ POINTS = 6  # configurations of an accepted family that are executed and counted
 MOST_POINTS = 1 << 16  # configurations of a family, before its constraints
 _REQUIRED = ("threads", "tile_m", "tile_n", "raster", "shared", "align_ab", "align_c")
 # Names with which the library around a kernel would treat it in another way.
-_RESERVED = frozenset(
-    ["swap", "cluster", "cluster_m", "cluster_n", "split_k", "stays", "matrices", "overlapped", "by_sums", "operands"]
-)
+_RESERVED = frozenset({
+    "swap", "cluster", "cluster_m", "cluster_n", "split_k", "stays", "matrices", "overlapped", "by_sums", "by_wave",
+    "operands",
+})  # fmt: skip
 _EXAMPLE = "device/prompts/example.cu.j2"
 
 

@@ -30,7 +30,7 @@ class TemplateHead(Record):
     prior: Prior | None = None
     seed_configurations: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
     facts: dict[str, str] = Field(default_factory=dict, max_length=64)
-    model: dict[str, str] = Field(default_factory=dict, max_length=32)
+    model: dict[str, str] = Field(default_factory=dict, max_length=64)
     ideas: dict[str, str] = Field(default_factory=dict, max_length=12)
 
 

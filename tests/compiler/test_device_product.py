@@ -45,7 +45,7 @@ OTHERS = [(8192, 8192, 512), (1, 2048, 4096), (64, 64, 8192), (300, 700, 900), (
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[int, int], tuple[Layout, list[int]]]]:
     folder = tmp_path_factory.mktemp("device")
     platform = platforms.load("cuda-sm90")
-    content, chosen = made(platform)
+    content, chosen = made(platform, wave=1)
     files = library.sources(GEMM, platform, content.variants, content.images, {"schema": 1})
     shared, archive = library.build(files, GEMM, platform)
     (folder / "lib.so").write_bytes(shared)
@@ -140,21 +140,42 @@ def test_the_judge_of_products_refuses_faulty_calls_and_nothing_else(built: tupl
 
 def test_sums_of_parts_of_k_are_added_up_and_need_a_workspace(calls: Calls, built: tuple[Path, Any]) -> None:
     each = [(key, layout.candidate(place)) for key, (layout, places) in built[1].items() for place in places]
-    numbers = [i for i, (_, one) in enumerate(each) if one.numbers.get("by_sums")]
-    assert {each[i][1].numbers["swap"] for i in numbers} == {0, 1}
-    for i in numbers:
+    found = {one.numbers["swap"]: i for i, (_, one) in enumerate(each) if one.numbers.get("by_sums")}
+    assert found.keys() == {0, 1}
+    for i in found.values():
         (ta, tb), one = each[i]
         case = {**CASE, "ta": ta, "tb": tb, "m": 136, "n": 72, "k": 1000, "batch": 2, "beta": 2, "alpha": -1, "seed": i}
-        found = calls(
+        told = calls(
             [case, {**case, "m": 37, "n": 50, "pad": 3}, {**case, "workspace": 0}], TENSOROP_VARIANT=str(2 * i + 1)
         )
-        for result in found["cases"]:
-            assert (result["status"], result["right"], result["kept"]) == (0, 1, 1), (
-                one.label,
-                result,
-                found["stderr"],
-            )
-        assert [result["chosen"] == one.label for result in found["cases"]] == [True, True, False], one.label
+        for result in told["cases"]:
+            assert (result["status"], result["right"], result["kept"]) == (0, 1, 1), (one.label, result, told["stderr"])
+        assert [result["chosen"] == one.label for result in told["cases"]] == [True, True, False], one.label
+
+
+def test_a_last_wave_of_tiles_is_divided_where_that_saves_time(calls: Calls, built: tuple[Path, Any]) -> None:
+    """By a kernel with tiles of 128 x 16, on 132 multiprocessors."""
+    each = [(key, layout.candidate(place)) for key, (layout, places) in built[1].items() for place in places]
+    (*_, number) = [i for i, (key, one) in enumerate(each) if one.numbers.get("by_wave") and key == (0, 1)]
+    assert (each[number][1].numbers["tile_m"], each[number][1].numbers["tile_n"]) == (128, 16)
+    case = {**CASE, "tb": 1, "m": 8, "n": 88, "k": 1000, "batch": 23, "beta": 2, "alpha": -1, "seed": 1}
+    one = {"n": 16, "batch": 133}
+    cases = {  # whether K is divided
+        "138 tiles": (case, 1),
+        "rows of several tiles": ({**case, "m": 136, "n": 8, "batch": 67}, 1),
+        "one more tile than places": ({**case, **one}, 1),
+        "k is no multiple of the parts' steps": ({**case, **one, "k": 1736}, 1),
+        "a small k": ({**case, **one, "k": 8}, 0),
+        "whole waves": ({**case, **one, "batch": 132}, 0),
+        "more than half a wave": ({**case, **one, "batch": 200}, 0),
+        "less than a wave": ({**case, **one, "batch": 8}, 0),
+        "no workspace": ({**case, "workspace": 0}, 1),
+    }
+    found = calls([given for given, _ in cases.values()], TENSOROP_VARIANT=str(2 * number + 1))
+    for (name, (_, divided)), result in zip(cases.items(), found["cases"], strict=True):
+        assert (result["status"], result["right"], result["kept"]) == (0, 1, 1), (name, result, found["stderr"])
+        assert result["chosen"] == each[number][1].label, name
+        assert (result["workspace"] > 0) == bool(divided), name
 
 
 ALONE = """

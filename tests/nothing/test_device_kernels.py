@@ -132,10 +132,12 @@ def test_copies_of_floats_are_at_most_256_of_k_ahead() -> None:
 
 
 @pytest.mark.parametrize(
-    "point", [extended({"turns": 1}), extended({"store": "pitch"}), {"split_k": 2}, {"store": "sums"}], ids=str
+    "point",
+    [*map(extended, ({"turns": 1}, {"store": "pitch"}, {"store": "sums"})), {"split_k": 2}, {"store": "wave"}],
+    ids=str,
 )
 def test_what_a_tunable_adds_to_a_family_passes_the_gate(point: dict[str, int | str]) -> None:
-    """Few draws meet these: groups that take turns, rows that are no words, parts of k."""
+    """Few draws meet these: groups that take turns, rows that are no words, parts of k, a last wave."""
     of = family("wgmma")
     text = kernels.text(GEMM, SM90, TEMPLATES["wgmma"], "bf16", of.numbers(number_of(of, point)))
     assert isinstance(text, str), text

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tensorop import paths
@@ -38,7 +39,7 @@ TEMPLATES = offline.templates(GEMM.folder, "gemm", suffix=cuda.SUFFIX)
 SUPPORT = ROOT / "tests" / "support"
 TUNED = [(4096, 4096, 4096), (512, 512, 512), (16, 4096, 4096), (128, 4096, 4096), (1001, 1001, 1001), (127, 129, 131)]
 BATCH, DEEP = (32, 32, 32, 4096), ((104, 1040, 5840), (1664, 136, 12368))
-ABSENT = dict.fromkeys(("swap", "by_engine", "overlapped", "by_sums"), 0)
+ABSENT = dict.fromkeys(("swap", "by_engine", "overlapped", "by_sums", "by_wave"), 0)
 ABSENT |= dict.fromkeys(("cluster_m", "cluster_n", "cluster", "matrices"), 1)
 
 
@@ -48,7 +49,8 @@ def image(template: KernelTemplate, numbers: Mapping[str, Value], dtype: str) ->
     names = ["a_along_m", "b_along_k", "swap", "tile_m", "tile_n", "cluster_m", "cluster_n", "cluster", "by_engine"]
     kind = dtype.startswith("f16") + 2 * (kernels.c_size(dtype) == 4) + 4 * (dtype == "f32")
     said = [template.reads["operands"], *(str(numbers[name]) for name in names), str(kind)]
-    said += [str(numbers[name]) for name in ("matrices", "overlapped", "by_sums")]
+    said += [str(numbers[name]) for name in ("matrices", "overlapped")]
+    said.append(str(int(numbers["by_sums"]) + 2 * int(numbers["by_wave"])))
     return " ".join(said).encode() + b"\0"
 
 
@@ -82,14 +84,15 @@ def without_nvcc(patch: pytest.MonkeyPatch) -> list[str]:
 
 
 def made(
-    platform: Platform, most: int = 8, dtypes: tuple[str, ...] = ("bf16", "f16"), epilogue: bool = False
+    platform: Platform, most: int = 8, dtypes: tuple[str, ...] = ("bf16", "f16"), epilogue: bool = False, wave: int = 0
 ) -> tuple[Content, dict[tuple[int, int], tuple[Layout, list[int]]]]:
-    """What a library of made-up kernels is made of, and the places each layout's variants have."""
+    """What a library of made-up kernels is made of, and the places each layout's variants have. wave: one divides it"""
     templates = [template for template in TEMPLATES if kernels.set_of(platform, template, dtypes[0])]
     chosen, variants, images = {}, [], []
     for key in CALL.keys:
         layout = Layout.of(CALL, templates, device_numbers(platform, dtypes[0], epilogue), key)
         chosen[key] = layout, layout.chosen([*TUNED, BATCH, *DEEP], most)
+        chosen[key][1].extend({*smallest_of_wave(layout)} - {*chosen[key][1]} if wave else ())
         for place, dtype in itertools.product(chosen[key][1], dtypes):
             one = layout.candidate(place)
             variants.append(LibraryVariant(one, dtype, len(images)))
@@ -98,6 +101,17 @@ def made(
     records = [job_kernels.variant_record(v.candidate, Built(images[v.image], 0), v.image) for v in variants]
     facts = {"measured": False, "said": cuda.NOT_MEASURED, "epilogue": epilogue}
     return Content(GEMM, platform, variants, records, images, {0: "a kernel"}, facts), chosen
+
+
+def smallest_of_wave(layout: Layout) -> list[int]:
+    """The place of a kernel that divides its last wave of tiles, and whose tiles are the smallest."""
+    sizes = [
+        np.where(part.column("by_wave") > 0, part.column("tile_m") * part.column("tile_n"), np.inf)
+        if "by_wave" in part.family.grid
+        else np.full(part.numbers.size, np.inf)
+        for part in layout.parts
+    ]
+    return [int(np.argmin(np.concatenate(sizes)))]
 
 
 def driver(folder: Path, operator: Operator = GEMM, more: str = "") -> None:

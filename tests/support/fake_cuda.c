@@ -1,9 +1,10 @@
 /* A libcuda.so.1 whose device memory is the host's: it holds what a launch is told against what the
  * hardware asks for, and computes what the kernel would. A kernel's image is a line:
  * maps|pointers|copy|add, then a_along_m b_along_k swap tile_m tile_n cluster_m cluster_n cluster
- * engine type matrices overlapped; type: 1 where A and B are of f16, 2 more where C is float, 4
- * more where all are; matrices: of a block. Of an image `kit` each function is the kernel of its
- * name on this machine's processor, of `kit NAME` the one of that name. */
+ * engine type matrices overlapped parts; parts: 1 where all tiles come in parts of k, 2 where the
+ * last ones may; type: 1 where A and B are of f16, 2 more where C is float, 4 more where all are;
+ * matrices: of a block. Of an image `kit` each function is the kernel of its name on this machine's
+ * processor, of `kit NAME` the one of that name. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +34,7 @@ struct Args {
     float alpha, beta;
     void *c;
     int64_t ldc, stride_c;
-    int parts, deep;
+    int whole, rest, deep;
     float *sums;
     int next, ahead_a, ahead_b;
     uint64_t keep_a, keep_b, keep_c;
@@ -63,7 +64,7 @@ struct Sums {
     const float *sums;
     void *c;
     int64_t ldc, stride_c;
-    int m, n, parts, kind;
+    int m, n, parts, whole, rest, kind;
     int tiles_m, tiles_n, group, cluster_m, cluster_n;
     int tile_m, tile_n, wgm, wgn, groups_m, swap;
     float alpha, beta;
@@ -288,13 +289,30 @@ static void put(void *c, int64_t place, float sum, float alpha, float beta, int 
         *narrow = rounded(x, type);
 }
 
+struct place {
+    int batch;
+    int64_t row, col, below, beside;
+};
+
+/* The rows and columns of a cluster of tiles. */
+static struct place place(int tile, int tiles_m, int tiles_n, int group, int high, int wide, int m,
+                          int n) {
+    const int batch = tile / (tiles_m * tiles_n), in_batch = tile % (tiles_m * tiles_n);
+    const int first = in_batch / (group * tiles_n) * group, inside = in_batch % (group * tiles_n);
+    const int lines = group < tiles_m - first ? group : tiles_m - first;
+    const int64_t row = (int64_t)(first + inside % lines) * high,
+                  col = (int64_t)(inside / lines) * wide;
+    return (struct place){batch, row, col, row + high < m ? row + high : m,
+                          col + wide < n ? col + wide : n};
+}
+
 static int compute(const CUlaunchConfig *config, CUfunction function, void **arguments) {
     char kind[16];
     int a_along_m, b_along_k, swap, tile_m, tile_n, cluster_m, cluster_n, cluster, engine, type,
-        matrices, overlapped, by_sums;
+        matrices, overlapped, divides;
     if (sscanf((const char *)function, "%15s %d %d %d %d %d %d %d %d %d %d %d %d %d", kind,
                &a_along_m, &b_along_k, &swap, &tile_m, &tile_n, &cluster_m, &cluster_n, &cluster,
-               &engine, &type, &matrices, &overlapped, &by_sums) != 14 ||
+               &engine, &type, &matrices, &overlapped, &divides) != 14 ||
         current == NULL)
         return wrong("no such kernel, or no context");
     const int f16 = type & 1;
@@ -331,25 +349,27 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
                    ? 0
                    : wrong("a sum's grid");
     }
-    if (!strcmp(kind,
-                "sums")) { /* in lines of the computed product here, in the space of its tiles */
+    if (!strcmp(kind, "sums")) { /* in lines of each cluster of tiles here */
         const struct Sums *p = arguments[0];
-        const int64_t high = (int64_t)p->tiles_m * p->cluster_m * p->tile_m;
-        const int64_t wide = (int64_t)p->tiles_n * p->cluster_n * p->tile_n;
-        for (int64_t z = 0; z < config->grid[2]; ++z)
-            for (int64_t i = 0; i < p->m; ++i)
-                for (int64_t j = 0; j < p->n; ++j) {
+        const int high = p->cluster_m * p->tile_m, wide = p->cluster_n * p->tile_n;
+        for (int of = 0; of < p->rest; ++of) {
+            const struct place at =
+                place(p->whole + of, p->tiles_m, p->tiles_n, p->group, high, wide, p->m, p->n);
+            for (int64_t i = at.row; i < at.below; ++i)
+                for (int64_t j = at.col; j < at.beside; ++j) {
                     const int64_t to = p->swap ? j * p->ldc + i : i * p->ldc + j;
+                    const int64_t inside = (i - at.row) * wide + j - at.col;
                     float sum = 0;
-                    for (int part = 0; part < p->parts; ++part)
-                        sum += p->sums[((z * p->parts + part) * high + i) * wide + j];
-                    put(p->c, z * p->stride_c + to, sum, p->alpha, p->beta,
-                        type & 2 ? 2 : type ^ p->kind, &p->epilogue, z, p->swap ? j : i,
+                    for (int64_t part = 0; part < p->parts; ++part)
+                        sum += p->sums[(part * p->rest + of) * high * wide + inside];
+                    put(p->c, at.batch * p->stride_c + to, sum, p->alpha, p->beta,
+                        type & 2 ? 2 : type ^ p->kind, &p->epilogue, at.batch, p->swap ? j : i,
                         p->swap ? i : j);
                 }
-        return config->block[0] == 128 && (int64_t)config->grid[0] * 512 == high * wide &&
-                       p->group > 0 && p->tile_m % p->wgm == 0 && p->tile_n % p->wgn == 0 &&
-                       high >= p->m && wide >= p->n
+        }
+        return config->block[0] == 128 && config->grid[2] == 1 && p->rest > 0 && p->parts > 0 &&
+                       (int64_t)config->grid[0] * 512 == (int64_t)p->rest * high * wide &&
+                       p->group > 0 && p->tile_m % p->wgm == 0 && p->tile_n % p->wgn == 0
                    ? 0
                    : wrong("a grid of sums");
     }
@@ -399,12 +419,16 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
         config->grid[0] > (unsigned)p->clusters * (unsigned)blocks)
         return wrong("a launch's cluster");
     if (p->tiles_m != (p->m + high - 1) / high || p->tiles_n != (p->n + wide - 1) / wide ||
-        p->clusters != p->tiles_m * p->tiles_n * p->batch * p->parts || p->parts < 1 ||
-        (!by_sums && p->parts > 1))
+        p->whole + p->rest != p->tiles_m * p->tiles_n * p->batch || p->rest < 0 ||
+        p->deep < (p->rest > 0) || p->clusters < p->whole + p->rest ||
+        (p->rest ? (p->clusters - p->whole) % p->rest : p->clusters - p->whole) ||
+        (p->rest ? !divides : divides == 1) || (divides == 1 && p->whole))
         return wrong("tiles");
+    if (divides == 2 && p->rest && p->whole % (SMS / blocks))
+        return wrong("whole waves of tiles");
     const int b_once = p->tiles_m == 1, streams = p->next == 2;
     const int64_t read = (int64_t)(b_once ? p->n : p->m) * p->k * p->batch * 2;
-    const int must = p->k > 128 && !by_sums && (b_once || p->tiles_n == 1) && read >= 8 << 20;
+    const int must = p->k > 128 && !p->rest && (b_once || p->tiles_n == 1) && read >= 8 << 20;
     if (streams ? !must : must && p->clusters * blocks <= SMS)
         return wrong("when the next launch may begin");
     if ((p->keep_a != USUAL) != (streams && !b_once) ||
@@ -416,22 +440,27 @@ static int compute(const CUlaunchConfig *config, CUfunction function, void **arg
         return wrong("C's map");
     if (a.type != (f16 ? 6 : 9) || b.type != a.type)
         return wrong("a map's type");
-    for (int64_t y = 0; y < (int64_t)p->batch * p->parts; ++y)
-        for (int64_t i = 0; i < p->m; ++i)
-            for (int64_t j = 0; j < p->n; ++j) {
-                const int64_t z = y / p->parts, from = y % p->parts * p->deep * 64;
-                const int64_t to =
-                    by_sums && from + p->deep * 64 < p->k ? from + p->deep * 64 : p->k;
+    for (int number = 0; number < p->clusters; ++number) {
+        const int late = number - p->whole, part = late < 0 ? 0 : late / p->rest;
+        const struct place tile = place(late < 0 ? number : p->whole + late % p->rest, p->tiles_m,
+                                        p->tiles_n, p->group, high, wide, p->m, p->n);
+        const int64_t z = tile.batch, from = (int64_t)part * p->deep * 64;
+        const int64_t to = late >= 0 && from + p->deep * 64 < p->k ? from + p->deep * 64 : p->k;
+        if (from >= p->k && p->k)
+            return wrong("a part of k that is empty");
+        for (int64_t i = tile.row; i < tile.below; ++i)
+            for (int64_t j = tile.col; j < tile.beside; ++j) {
                 float sum = 0;
                 for (int64_t k = from; k < to - lost; ++k)
                     sum += at(&a, a_along_m ? i : k, a_along_m ? k : i, z, f16) *
                            at(&b, b_along_k ? k : j, b_along_k ? j : k, z, f16);
-                if (by_sums)
-                    p->sums[(y * p->tiles_m * high + i) * p->tiles_n * wide + j] = sum;
+                if (late >= 0)
+                    p->sums[((int64_t)late * high + i - tile.row) * wide + j - tile.col] = sum;
                 else
                     put(p->c, z * p->stride_c + (swap ? j * p->ldc + i : i * p->ldc + j), sum,
                         p->alpha, p->beta, type, &p->after.epilogue, z, swap ? j : i, swap ? i : j);
             }
+    }
     return 0;
 }
 

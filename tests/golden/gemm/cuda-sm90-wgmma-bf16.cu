@@ -23,8 +23,8 @@ struct Args {
     float alpha, beta;
     uint16_t *c;
     int64_t ldc, stride_c;
-    int parts, deep; /* parts of k, whose sums another kernel adds up (sums.h.j2), and the steps of each */
-    float *sums;
+    int whole, rest, deep; /* The last `rest` clusters of tiles, after `whole` others, come in parts of `deep` steps of k. */
+    float *sums; /* of these, which another kernel adds up (sums.h.j2) */
     int next; /* the next launch may begin: 0 at once, 1 after the previous one ended, 2 after the last load */
     int ahead_a, ahead_b; /* steps of K whose inputs are prefetched into L2 before the previous launch ends */
     uint64_t keep_a, keep_b, keep_c; /* L2 cache policies of the operands */
