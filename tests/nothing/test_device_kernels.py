@@ -403,7 +403,7 @@ def test_which_rows_are_off_16_bytes_is_a_bit_an_operand_as_the_library_has_it()
     assert place((33, 64, 80), a_along_m=1).unaligned == 1
 
 
-def test_a_measured_problem_goes_by_its_own_times_and_its_neighbours_by_part_of_them() -> None:
+def test_what_was_measured_on_a_problem_outweighs_its_neighbours() -> None:
     """On one problem, the first kernel takes 1.25 times as long as the model says."""
     of = family("mma")
     fastest = np.argsort(of.predicted(CALL.numbers((1024, 1024, 1024))))[:2]
