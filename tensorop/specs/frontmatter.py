@@ -28,7 +28,7 @@ class TemplateHead(Record):
     constraints: tuple[Constraint, ...] = Field(default=(), strict=False, max_length=32)
     unseen: tuple[str, ...] = Field(default=(), strict=False, max_length=4)
     prior: Prior | None = None
-    seed_configurations: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=16)
+    seed_configurations: tuple[dict[str, int | str], ...] = Field(default=(), strict=False, max_length=24)
     facts: dict[str, str] = Field(default_factory=dict, max_length=64)
     model: dict[str, str] = Field(default_factory=dict, max_length=64)
     ideas: dict[str, str] = Field(default_factory=dict, max_length=12)
