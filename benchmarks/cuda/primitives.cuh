@@ -245,6 +245,11 @@ TEST(wgmma_words_shifted) {
     put<uint4>(out, T, words_shifted(get<uint4>(in, 2 * T), get<uint4>(in, 2 * T + 1), T % 8));
 }
 
+TEST(wgmma_pair_shifted) {
+    put<uint32_t>(out, T,
+                  pair_shifted(get<uint32_t>(in, 2 * T), get<uint32_t>(in, 2 * T + 1), T % 3));
+}
+
 TEST(wgmma_shared_word) {
     copy(in, 16384);
     shared_written();
@@ -257,6 +262,13 @@ TEST(wgmma_shared_element) {
     shared_written();
     __syncthreads();
     put<uint16_t>(out, T, shared_element(shared_address(shared) + 2 * (T * 7 % 64)));
+}
+
+TEST(wgmma_shared_element_pair) {
+    copy(in, 16384);
+    shared_written();
+    __syncthreads();
+    put<uint32_t>(out, T, shared_element_pair(shared_address(shared) + 4 * (T * 7 % 64)));
 }
 
 TEST(wgmma_shared_pair_store) {

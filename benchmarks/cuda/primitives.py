@@ -470,8 +470,9 @@ def scattered(by: int, count: int) -> np.ndarray:
     return np.argsort(np.arange(count) * by % count)
 
 
-def shifted(_: Variant, given: np.ndarray) -> Any:
-    return [given[:2048].view(np.uint16).reshape(64, 16)[t, t % 8 :][:8] for t in T]
+def shifted(size: int, places: int) -> Callable[[Variant, np.ndarray], Any]:
+    """`size` elements of twice as many, from each thread's own place on."""
+    return lambda v, g: [g[: 256 * size].view(np.uint16).reshape(64, 2 * size)[t, t % places :][:size] for t in T]
 
 
 def fragments(_: Variant, given: np.ndarray) -> Any:
@@ -528,9 +529,11 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("element_value", leaves(np.float32, valued), elements, every=True),
         **alone("flipped", numbers(T % 2 ^ T // 2 % 2)),
         **alone("chunk_swizzled", numbers(T % 8 ^ T // 8 % 8)),
-        **alone("words_shifted", leaves(np.uint16, shifted)),
+        **alone("words_shifted", leaves(np.uint16, shifted(8, 8))),
+        **alone("pair_shifted", leaves(np.uint16, shifted(2, 3))),
         **alone("shared_word", leaves(np.uint8, bytes_at((64, 16), T * 5 % 64))),
         **alone("shared_element", leaves(np.uint8, bytes_at((64, 2), T * 7 % 64))),
+        **alone("shared_element_pair", leaves(np.uint8, bytes_at((64, 4), T * 7 % 64))),
         **alone("shared_pair_store", leaves(np.uint8, bytes_at((64, 8), scattered(3, 64)))),
         **alone("shared_float_store", leaves(np.uint8, bytes_at((64, 4), scattered(3, 64)))),
         **alone("matrix_store", leaves(np.uint32, fragments), threads=32),

@@ -1,7 +1,7 @@
-// What the primitives of cuda-wgmma mean that attention's kernel by tensor maps uses, on this
-// machine's processor. A block's threads take turns on stacks of their own. A copy is carried out
-// when a thread looks at its barrier, and a store when its thread waits for it: as late as may be.
-// f16.
+// What the primitives of cuda-wgmma mean that kernels by tensor maps use whose operands lie along
+// K, on this machine's processor. A block's threads take turns on stacks of their own. A copy is
+// carried out when a thread looks at its barrier, and a store when its thread waits for it: as late
+// as may be. f16.
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -76,7 +76,13 @@ static void meet(int number, unsigned threads) {
 static void together(Lane *) {}
 static void __syncthreads() { meet(0, THREADS); }
 static void meet_warp() { meet(16 + threadIdx.x / 32, 32); }
+static void __syncwarp() { meet_warp(); }
 static void named_barrier(int id, int threads) { meet(id, threads); }
+static void named_arrive(int id, unsigned threads) {
+    ++moved;
+    if (++meetings[id].at == threads)
+        meetings[id].at = 0, ++meetings[id].turn;
+}
 static void __trap() { give_up(); }
 static inline int min(int a, int b) { return a < b ? a : b; }
 static inline int max(int a, int b) { return a > b ? a : b; }
@@ -165,6 +171,15 @@ static void box_load(Shared to, const CUtensorMap *map, Barrier barrier, int x, 
     loads[loading++] = {map, to, barrier, x, y, z, w, 0};
     ++moved;
 }
+static void tile_load(Shared to, const CUtensorMap *map, Barrier barrier, int x, int y, int z,
+                      uint64_t) {
+    box_load(to, map, barrier, x, y, z, 0);
+}
+static void tile_prefetch(const CUtensorMap *, int, int, int) {}
+static void previous_done() {}
+static void next_may_begin() {}
+static unsigned thread_number() { return threadIdx.x; }
+static int flipped(int bit, int times) { return bit ^ (times & 1); }
 static void box_store(const CUtensorMap *map, Shared from, int x, int y, int z, int w) {
     stores[storing++] = {map, from, 0, x, y, z, w, threadIdx.x};
     ++moved;
@@ -186,6 +201,38 @@ static void matrix_store(Shared to, uint32_t a, uint32_t b, uint32_t c, uint32_t
 static void shared_pair_store(Shared at, float x, float y) {
     const float pair[2] = {x, y};
     memcpy(shared_at(at, 8), pair, 8);
+}
+static uint32_t shared_element_pair(Shared at) {
+    uint32_t pair;
+    memcpy(&pair, shared_at(at, 4), 4);
+    return pair;
+}
+static uint16_t shared_element(Shared at) {
+    uint16_t element;
+    memcpy(&element, shared_at(at, 2), 2);
+    return element;
+}
+static uint32_t pair_shifted(uint32_t low, uint32_t high, int shift) {
+    return uint32_t((uint64_t(high) << 32 | low) >> 16 * shift);
+}
+static bool is_aligned(const void *p, unsigned bytes) { return uintptr_t(p) % bytes == 0; }
+static bool pair_aligned(const uint16_t *p) { return is_aligned(p, 4); }
+static int elements_before_word(const uint16_t *p) { return int(-uintptr_t(p) % 16 / 2); }
+template <class T> static void store(void *p, T value) {
+    failed |= !is_aligned(p, sizeof value);
+    memcpy(p, &value, sizeof value);
+}
+static void pair_store(uint16_t *p, uint32_t pair) { store(p, pair); }
+struct Floats {
+    float x, y, z, w;
+};
+static void floats_store(float *p, float x, float y, float z, float w) {
+    store(p, Floats{x, y, z, w});
+}
+static float element_value(uint16_t bits) {
+    _Float16 x;
+    memcpy(&x, &bits, 2);
+    return float(x);
 }
 static int chunk_swizzled(int chunk, int line) { return chunk ^ line; }
 static uint32_t pair_packed(float low, float high) {
