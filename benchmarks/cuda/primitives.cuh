@@ -385,7 +385,7 @@ TEST(wgmma_cluster_size) {
         put<uint32_t>(out, blockIdx.x, cluster_size());
 }
 
-TEST(wgmma_is_of_part) { put<int>(out, T, is_of_part(T, 5, T / 8 % 5)); }
+TEST(wgmma_is_of_share) { put<int>(out, T, is_of_share(T % 16, 16, 5, T / 16)); }
 
 TEST(wgmma_load_remote) {
     const int rank = blockIdx.x;
@@ -407,7 +407,7 @@ TEST(wgmma_barrier_arrive_at) {
         barrier_init(b, 64);
         barriers_visible();
     }
-    cluster_barrier();
+    cluster_ready();
     if (cluster_rank() == 1) {
         late();
         put<uint32_t>(out, T, T + 1);

@@ -100,6 +100,11 @@ __device__ __forceinline__ void cluster_barrier() {
                      : "memory");
 }
 
+__device__ __forceinline__ void cluster_ready() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+
 __device__ __forceinline__ int blocks_mask(int first, int step, int count) {
     int mask = 0;
     for (int i = 0; i < count; ++i)
@@ -252,7 +257,7 @@ __device__ __forceinline__ void block(const Args *launch, const CUtensorMap *map
         barriers_visible();
         map_prefetch(map_a), map_prefetch(map_b), map_prefetch(map_c);
     }
-    cluster_barrier();
+    cluster_ready();
     // The next kernel may start as soon as this one runs: it waits for its predecessor as this one does.
     if (next == 0)
         next_may_begin();
