@@ -704,6 +704,13 @@ TEST(mma_pair_put) {
              T & 2);
 }
 
+TEST(mma_row_pairs_put) {
+    const float s[4] = {get<float>(in, 4 * T), get<float>(in, 4 * T + 1), get<float>(in, 4 * T + 2),
+                        get<float>(in, 4 * T + 3)};
+    row_pairs_put((Element *)out + 1 + T / 4 * 19 + T % 4 * 2, s, T / 4 < 7 ? 13 - T % 4 * 2 : 0,
+                  false);
+}
+
 TEST(mma_tile_a) {
     copy(in, 768);
     TileA tile = {7, 7, 7, 7};

@@ -306,6 +306,13 @@ def put(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
+def row_put(variant: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """13 columns of seven rows of 19, from an odd place on."""
+    held = encode(FLOATS[:128], variant.dtype).reshape(8, 4, 2, 2).transpose(0, 2, 1, 3).reshape(8, 16)
+    out[2:306].view(np.uint16).reshape(8, 19)[:7, :13] = held[:7, :13]
+    return out
+
+
 def float_put(_: Variant, given: np.ndarray, out: np.ndarray) -> np.ndarray:
     pairs, into = FLOATS[:128].reshape(64, 2), out[:1024].view(np.float32).reshape(64, 4)
     into[:, 0] = pairs[:, 0]
@@ -626,6 +633,7 @@ TESTS: dict[str, dict[str, Test]] = {
         **alone("page_of", numbers(np.where(T % 5 == 0, 0, PAGES[T // 8 % 8])), lambda v: words(PAGES, NOISE[32:])),
         **alone("page_copy", leaves(np.uint16, paged), lambda v: words(PAGES, NOISE[32:])),
         **alone("pair_put", put, lambda v: words(FLOATS), every=True),
+        **warps("row_pairs_put", row_put, lambda v: words(FLOATS), every=True),
         **warps("tile_a", leaves(np.uint16, fragment_of(False, False)), noise),
         **warps("tile_a_turned", leaves(np.uint16, fragment_of(False, True)), noise),
         **warps("tile_b", leaves(np.uint16, fragment_of(True, False)), noise),
@@ -727,7 +735,7 @@ def build(folder: Path) -> None:
         known = sets[name]
         of = {"dtype": variant.dtype, "a_along_m": variant.a_along_m, "b_along_k": variant.b_along_k, "wgn": WGN}
         of["tf32_products"] = kernels.tf32_products(variant.dtype)
-        of |= {"chunk_b": 64, "cluster": 2, "threads": 64, "tile_n": WGN, "values": WGN, "piece": 64}
+        of |= {"chunk_b": 64, "cluster": 2, "threads": 64, "tile_n": WGN, "values": WGN, "piece": 64, "warp_n": 16}
         if strange := set(known.collectives) ^ {p for t in TESTS[name].values() for p in controls(t)}:
             raise SystemExit(f"{name}: no test, or no primitive, for {', '.join(sorted(strange))}")
         if name == "cuda-wgmma" and tuple(known.collectives["wgmma"].holds["d"]) != HOLDS:

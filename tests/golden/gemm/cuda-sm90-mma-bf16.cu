@@ -131,6 +131,35 @@ __device__ __forceinline__ void pair_put(Element *at, float x, float y, bool two
     }
 }
 
+__device__ __forceinline__ void row_pairs_put(Element *at, const float *s, int left, bool together) {
+    if (together) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            if (left > 8 * i)
+                pair_put(at + 8 * i, s[2 * i], s[2 * i + 1], left > 8 * i + 1, true);
+        return;
+    }
+    const int place = threadIdx.x % 4, source = threadIdx.x % 32 / 4 * 4 + (place + 3) % 4;
+    const bool odd = reinterpret_cast<uintptr_t>(at) % 4 != 0;
+    uint32_t before = 0; // of the 8 columns before
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const Element both[2] = {Element(s[2 * i]), Element(s[2 * i + 1])};
+        const uint32_t pair = *reinterpret_cast<const uint32_t *>(both);
+        // Off an aligned word, it has the second element of the thread before, and this thread's first.
+        const uint32_t found = __shfl_sync(0xffffffff, place == 3 ? before : pair, source);
+        Element *const to = at + 8 * i;
+        const int here = left - 8 * i;
+        if (odd ? here >= 1 && place + i > 0 : here >= 2)
+            *reinterpret_cast<uint32_t *>(to - odd) = __byte_perm(found, pair, odd ? 0x5432 : 0x7654);
+        if (odd ? here >= 1 && place + i == 0 : here == 1)
+            to[0] = both[0];
+        if (odd && (here == 2 || (here > 2 && place == 3 && i == 3)))
+            to[1] = both[1];
+        before = pair;
+    }
+}
+
 __device__ __forceinline__ float value(Element element) {
     return static_cast<float>(element);
 }
@@ -231,248 +260,176 @@ for (int step = 0; step < steps; ++step) {
     }
     {
     {
-        const int row = row0 + wm + 0 + lane / 4;
-        if (row < m) {
-            {
-                const int col = col0 + wn + 0 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_0, 0), y = sum_value(sum0_0, 1);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 8 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_0, 4), y = sum_value(sum0_0, 5);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 16 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_1, 0), y = sum_value(sum0_1, 1);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 24 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_1, 4), y = sum_value(sum0_1, 5);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
+        const int row = row0 + wm + 0 + lane / 4, col = col0 + wn + lane % 4 * 2;
+        const int left = n - col; // of a row, from this thread's first column on
+        Element *const at = c + row * ldc + col;
+        float s[8] = {0}; // two of each 8 columns
+        s[0] = sum_value(sum0_0, 0), s[1] = sum_value(sum0_0, 1);
+        s[0] *= alpha, s[1] *= alpha;
+        if (row < m && left > 0) {
+            if (beta != 0) {
+                s[0] += beta * value(at[0]);
+                if (left > 1)
+                    s[1] += beta * value(at[1]);
             }
         }
+        s[2] = sum_value(sum0_0, 4), s[3] = sum_value(sum0_0, 5);
+        s[2] *= alpha, s[3] *= alpha;
+        if (row < m && left > 8) {
+            if (beta != 0) {
+                s[2] += beta * value(at[8]);
+                if (left > 9)
+                    s[3] += beta * value(at[9]);
+            }
+        }
+        s[4] = sum_value(sum0_1, 0), s[5] = sum_value(sum0_1, 1);
+        s[4] *= alpha, s[5] *= alpha;
+        if (row < m && left > 16) {
+            if (beta != 0) {
+                s[4] += beta * value(at[16]);
+                if (left > 17)
+                    s[5] += beta * value(at[17]);
+            }
+        }
+        s[6] = sum_value(sum0_1, 4), s[7] = sum_value(sum0_1, 5);
+        s[6] *= alpha, s[7] *= alpha;
+        if (row < m && left > 24) {
+            if (beta != 0) {
+                s[6] += beta * value(at[24]);
+                if (left > 25)
+                    s[7] += beta * value(at[25]);
+            }
+        }
+        row_pairs_put(at, s, row < m ? left : 0, pairs);
     }
     {
-        const int row = row0 + wm + 8 + lane / 4;
-        if (row < m) {
-            {
-                const int col = col0 + wn + 0 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_0, 2), y = sum_value(sum0_0, 3);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 8 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_0, 6), y = sum_value(sum0_0, 7);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 16 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_1, 2), y = sum_value(sum0_1, 3);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 24 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum0_1, 6), y = sum_value(sum0_1, 7);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
+        const int row = row0 + wm + 8 + lane / 4, col = col0 + wn + lane % 4 * 2;
+        const int left = n - col; // of a row, from this thread's first column on
+        Element *const at = c + row * ldc + col;
+        float s[8] = {0}; // two of each 8 columns
+        s[0] = sum_value(sum0_0, 2), s[1] = sum_value(sum0_0, 3);
+        s[0] *= alpha, s[1] *= alpha;
+        if (row < m && left > 0) {
+            if (beta != 0) {
+                s[0] += beta * value(at[0]);
+                if (left > 1)
+                    s[1] += beta * value(at[1]);
             }
         }
+        s[2] = sum_value(sum0_0, 6), s[3] = sum_value(sum0_0, 7);
+        s[2] *= alpha, s[3] *= alpha;
+        if (row < m && left > 8) {
+            if (beta != 0) {
+                s[2] += beta * value(at[8]);
+                if (left > 9)
+                    s[3] += beta * value(at[9]);
+            }
+        }
+        s[4] = sum_value(sum0_1, 2), s[5] = sum_value(sum0_1, 3);
+        s[4] *= alpha, s[5] *= alpha;
+        if (row < m && left > 16) {
+            if (beta != 0) {
+                s[4] += beta * value(at[16]);
+                if (left > 17)
+                    s[5] += beta * value(at[17]);
+            }
+        }
+        s[6] = sum_value(sum0_1, 6), s[7] = sum_value(sum0_1, 7);
+        s[6] *= alpha, s[7] *= alpha;
+        if (row < m && left > 24) {
+            if (beta != 0) {
+                s[6] += beta * value(at[24]);
+                if (left > 25)
+                    s[7] += beta * value(at[25]);
+            }
+        }
+        row_pairs_put(at, s, row < m ? left : 0, pairs);
     }
     {
-        const int row = row0 + wm + 16 + lane / 4;
-        if (row < m) {
-            {
-                const int col = col0 + wn + 0 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_0, 0), y = sum_value(sum1_0, 1);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 8 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_0, 4), y = sum_value(sum1_0, 5);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 16 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_1, 0), y = sum_value(sum1_1, 1);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 24 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_1, 4), y = sum_value(sum1_1, 5);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
+        const int row = row0 + wm + 16 + lane / 4, col = col0 + wn + lane % 4 * 2;
+        const int left = n - col; // of a row, from this thread's first column on
+        Element *const at = c + row * ldc + col;
+        float s[8] = {0}; // two of each 8 columns
+        s[0] = sum_value(sum1_0, 0), s[1] = sum_value(sum1_0, 1);
+        s[0] *= alpha, s[1] *= alpha;
+        if (row < m && left > 0) {
+            if (beta != 0) {
+                s[0] += beta * value(at[0]);
+                if (left > 1)
+                    s[1] += beta * value(at[1]);
             }
         }
+        s[2] = sum_value(sum1_0, 4), s[3] = sum_value(sum1_0, 5);
+        s[2] *= alpha, s[3] *= alpha;
+        if (row < m && left > 8) {
+            if (beta != 0) {
+                s[2] += beta * value(at[8]);
+                if (left > 9)
+                    s[3] += beta * value(at[9]);
+            }
+        }
+        s[4] = sum_value(sum1_1, 0), s[5] = sum_value(sum1_1, 1);
+        s[4] *= alpha, s[5] *= alpha;
+        if (row < m && left > 16) {
+            if (beta != 0) {
+                s[4] += beta * value(at[16]);
+                if (left > 17)
+                    s[5] += beta * value(at[17]);
+            }
+        }
+        s[6] = sum_value(sum1_1, 4), s[7] = sum_value(sum1_1, 5);
+        s[6] *= alpha, s[7] *= alpha;
+        if (row < m && left > 24) {
+            if (beta != 0) {
+                s[6] += beta * value(at[24]);
+                if (left > 25)
+                    s[7] += beta * value(at[25]);
+            }
+        }
+        row_pairs_put(at, s, row < m ? left : 0, pairs);
     }
     {
-        const int row = row0 + wm + 24 + lane / 4;
-        if (row < m) {
-            {
-                const int col = col0 + wn + 0 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_0, 2), y = sum_value(sum1_0, 3);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 8 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_0, 6), y = sum_value(sum1_0, 7);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 16 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_1, 2), y = sum_value(sum1_1, 3);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
-            }
-            {
-                const int col = col0 + wn + 24 + lane % 4 * 2;
-                if (col < n) {
-                    Element *const at = c + row * ldc + col;
-                    const bool two = col + 1 < n;
-                    float x = sum_value(sum1_1, 6), y = sum_value(sum1_1, 7);
-                    x *= alpha, y *= alpha;
-                    if (beta != 0) {
-                        x += beta * value(at[0]);
-                        y += two ? beta * value(at[1]) : 0.f;
-                    }
-                    pair_put(at, x, y, two, pairs);
-                }
+        const int row = row0 + wm + 24 + lane / 4, col = col0 + wn + lane % 4 * 2;
+        const int left = n - col; // of a row, from this thread's first column on
+        Element *const at = c + row * ldc + col;
+        float s[8] = {0}; // two of each 8 columns
+        s[0] = sum_value(sum1_0, 2), s[1] = sum_value(sum1_0, 3);
+        s[0] *= alpha, s[1] *= alpha;
+        if (row < m && left > 0) {
+            if (beta != 0) {
+                s[0] += beta * value(at[0]);
+                if (left > 1)
+                    s[1] += beta * value(at[1]);
             }
         }
+        s[2] = sum_value(sum1_0, 6), s[3] = sum_value(sum1_0, 7);
+        s[2] *= alpha, s[3] *= alpha;
+        if (row < m && left > 8) {
+            if (beta != 0) {
+                s[2] += beta * value(at[8]);
+                if (left > 9)
+                    s[3] += beta * value(at[9]);
+            }
+        }
+        s[4] = sum_value(sum1_1, 2), s[5] = sum_value(sum1_1, 3);
+        s[4] *= alpha, s[5] *= alpha;
+        if (row < m && left > 16) {
+            if (beta != 0) {
+                s[4] += beta * value(at[16]);
+                if (left > 17)
+                    s[5] += beta * value(at[17]);
+            }
+        }
+        s[6] = sum_value(sum1_1, 6), s[7] = sum_value(sum1_1, 7);
+        s[6] *= alpha, s[7] *= alpha;
+        if (row < m && left > 24) {
+            if (beta != 0) {
+                s[6] += beta * value(at[24]);
+                if (left > 25)
+                    s[7] += beta * value(at[25]);
+            }
+        }
+        row_pairs_put(at, s, row < m ? left : 0, pairs);
     }
     }
 }

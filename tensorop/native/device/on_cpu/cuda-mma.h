@@ -181,6 +181,11 @@ static void sum_as_a(TileA &tile, const SumTile &sum) {
     for (int e = 0; e < 8; ++e)
         tile.at[e] = widened(rounded(sum.at[e]));
 }
+static void pairs_put(Element *at, const float *s, int count, int left, bool together) {
+    for (int i = 0; i < count && left > 8 * i; ++i)
+        pair_put(at + 8 * i, s[2 * i], s[2 * i + 1], left > 8 * i + 1, together);
+}
+#define row_pairs_put(at, s, left, together) pairs_put(at, s, sizeof s / 8, left, together)
 static float sum_value(const SumTile &sum, int register_) { return sum.at[register_]; }
 static void rows_set(Rows &rows, float x) { rows.at[0] = rows.at[1] = x; }
 static void rows_lowest(Rows &rows) { rows_set(rows, LEAST); }
