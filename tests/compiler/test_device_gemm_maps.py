@@ -179,6 +179,14 @@ FEW = {
 }
 
 
+@pytest.mark.parametrize("point", [{"swap": 1, "tile_n": 8}, extended({"tile_n": 48})], ids=["transposed", "usual"])
+def test_blocks_that_share_k_leave_rows_of_any_pitch(point: Point, tmp_path: Path) -> None:
+    """A cluster of one block, which adds up its own sums."""
+    made = built(tmp_path, {**USUAL, "split_k": 2, "store": "registers", **point})
+    found = {name: wrong(made, of, 99) for name, of in (CALLS | FEW).items()}
+    assert not any(found.values()), found
+
+
 @pytest.mark.parametrize("store", ["registers", extended("sums")])
 def test_eight_rows_are_a_tile_of_the_transposed_product(store: str, tmp_path: Path) -> None:
     made = built(tmp_path, {**USUAL, "tile_n": 8, "swap": 1, "store": store})

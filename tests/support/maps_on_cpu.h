@@ -78,6 +78,12 @@ static void __syncthreads() { meet(0, THREADS); }
 static void meet_warp() { meet(16 + threadIdx.x / 32, 32); }
 static void __syncwarp() { meet_warp(); }
 static void named_barrier(int id, int threads) { meet(id, threads); }
+// A cluster is one block here.
+static void cluster_barrier() { __syncthreads(); }
+static void cluster_ready() { __syncthreads(); }
+static unsigned cluster_rank() { return 0; }
+static unsigned cluster_size() { return 1; }
+static bool is_of_share(int number, int whole, int parts, int part) { return number * parts / whole == part; }
 static void named_arrive(int id, unsigned threads) {
     ++moved;
     if (++meetings[id].at == threads)
@@ -223,12 +229,23 @@ template <class T> static void store(void *p, T value) {
     memcpy(p, &value, sizeof value);
 }
 static void pair_store(uint16_t *p, uint32_t pair) { store(p, pair); }
-struct Floats {
+struct float4 {
     float x, y, z, w;
 };
+struct uint4 {
+    uint32_t x, y, z, w;
+};
+static uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
+static void word_store(uint16_t *p, uint4 word) { store(p, word); }
 static void floats_store(float *p, float x, float y, float z, float w) {
-    store(p, Floats{x, y, z, w});
+    store(p, float4{x, y, z, w});
 }
+static float4 load_remote(Shared at, int) {
+    float4 floats;
+    memcpy(&floats, shared_at(at, 16), 16);
+    return floats;
+}
+static void shared_float_store(Shared at, float x) { memcpy(shared_at(at, 4), &x, 4); }
 static float element_value(uint16_t bits) {
     _Float16 x;
     memcpy(&x, &bits, 2);
