@@ -40,7 +40,8 @@ class Args(ctypes.Structure):
         *((name, ctypes.c_int) for name in ("m", "n", "k", "batch", "tiles_m", "tiles_n", "group", "clusters")),
         *((name, ctypes.c_float) for name in ("alpha", "beta")),
         *(("c", ctypes.c_void_p), ("ldc", ctypes.c_int64), ("stride_c", ctypes.c_int64)),
-        *(("parts", ctypes.c_int), ("deep", ctypes.c_int), ("sums", ctypes.c_void_p)),
+        *((name, ctypes.c_int) for name in ("whole", "rest", "deep")),
+        ("sums", ctypes.c_void_p),
         *((name, ctypes.c_int) for name in ("next", "ahead_a", "ahead_b")),
         *((name, ctypes.c_uint64) for name in ("keep_a", "keep_b", "keep_c")),
         *(("general", ctypes.c_int), ("epilogue", ctypes.c_uint64 * 16)),
@@ -125,7 +126,8 @@ def wrong(made: Any, of: Product, blocks: int = 3) -> str:
     args.clusters = args.tiles_m * args.tiles_n * of.batch
     args.alpha, args.beta, args.general = 0.5, of.beta, of.beta != 0
     args.c, args.ldc, args.stride_c = c.ctypes.data, ldc, of.m * ldc + 1
-    args.parts, args.deep = 1, -(-of.k // 64)
+    args.whole, args.rest = (0, args.clusters) if numbers["by_sums"] else (args.clusters, 0)
+    args.deep = -(-of.k // 64)
     sums = np.full(args.clusters * numbers["tile_m"] * numbers["tile_n"], 7, np.float32)
     args.sums = sums.ctypes.data
     operands = (b, a) if numbers["swap"] else (a, b)
@@ -157,7 +159,7 @@ CALLS = {
 @pytest.mark.parametrize(
     "point",
     [
-        TURNS,
+        extended(TURNS),
         extended(USUAL),
         extended({**USUAL, "tile_n": 96}),
         extended({**USUAL, "tile_n": 80}),
@@ -179,7 +181,9 @@ FEW = {
 }
 
 
-@pytest.mark.parametrize("point", [{"swap": 1, "tile_n": 8}, extended({"tile_n": 48})], ids=["transposed", "usual"])
+@pytest.mark.parametrize(
+    "point", [extended({"swap": 1, "tile_n": 8}), extended({"tile_n": 48})], ids=["transposed", "usual"]
+)
 def test_blocks_that_share_k_leave_rows_of_any_pitch(point: Point, tmp_path: Path) -> None:
     """A cluster of one block, which adds up its own sums."""
     made = built(tmp_path, {**USUAL, "split_k": 2, "store": "registers", **point})
@@ -187,7 +191,7 @@ def test_blocks_that_share_k_leave_rows_of_any_pitch(point: Point, tmp_path: Pat
     assert not any(found.values()), found
 
 
-@pytest.mark.parametrize("store", ["registers", extended("sums")])
+@pytest.mark.parametrize("store", [extended("registers"), extended("sums")])
 def test_eight_rows_are_a_tile_of_the_transposed_product(store: str, tmp_path: Path) -> None:
     made = built(tmp_path, {**USUAL, "tile_n": 8, "swap": 1, "store": store})
     found = {name: wrong(made, of) for name, of in FEW.items() if store == "registers" or of.batch == 1}
@@ -198,12 +202,12 @@ def test_eight_rows_are_a_tile_of_the_transposed_product(store: str, tmp_path: P
 @pytest.mark.parametrize(
     ("spoil", "name"),
     [
-        (("flipped(buffer, word > 0 ? 1 : 0)", "flipped(buffer, 1)"), "rows that are no words"),
         (("q >= col0 && q + 1 < n", "q + 1 < n"), "one element of a second tile"),
         (("q >= col0 && q + 1 < n", "q >= col0 && q < n"), "an even number of columns"),
         (("piece == 0 && !early", "false"), "C that is no word"),
+        (("flipped(buffer, word > 0 ? 1 : 0)", "flipped(buffer, 1)"), "rows that are no words"),
     ],
-    ids=["element-of-another-row", "element-of-another-tile", "element-beyond-the-row", "first-element-missing"],
+    ids=["element-of-another-tile", "element-beyond-the-row", "first-element-missing", "element-of-another-row"],
 )
 def test_a_kernel_with_a_fault_is_refused(spoil: tuple[str, str], name: str, tmp_path: Path) -> None:
     assert wrong(built(tmp_path, USUAL, spoil), CALLS[name]) == "C"

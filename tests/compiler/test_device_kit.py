@@ -36,6 +36,7 @@ from tensorop.specs import platforms
 from tensorop.target import KitRequest
 from tensorop.toolchain.shared_library import facts
 from tests.support import shared_objects
+from tests.support.classes import extended
 from tests.support.commands import journal
 from tests.support.device_calls import __file__ as calls_file
 from tests.support.device_products import CALL, GEMM, driver, made, without_nvcc
@@ -136,7 +137,10 @@ def test_a_run_that_was_stopped_goes_on(exported: Exported, measured: Path, tmp_
 
 @pytest.mark.parametrize(
     ("fault", "status", "said", "steps"),
-    [("FAKE_BLIND", 2, "the judge does not work", 1), ("FAKE_WRONG", 1, "the library computes wrong results", 19)],
+    [
+        ("FAKE_BLIND", 2, "the judge does not work", 1),
+        extended("FAKE_WRONG", 1, "the library computes wrong results", 19),
+    ],
 )
 def test_a_broken_judge_and_a_wrong_library_end_it(
     exported: Exported, tmp_path: Path, fault: str, status: int, said: str, steps: int

@@ -153,6 +153,7 @@ def test_sums_of_parts_of_k_are_added_up_and_need_a_workspace(calls: Calls, buil
         assert [result["chosen"] == one.label for result in told["cases"]] == [True, True, False], one.label
 
 
+@pytest.mark.extended
 def test_a_last_wave_of_tiles_is_divided_where_that_saves_time(calls: Calls, built: tuple[Path, Any]) -> None:
     """By a kernel with tiles of 128 x 16, on 132 multiprocessors."""
     each = [(key, layout.candidate(place)) for key, (layout, places) in built[1].items() for place in places]

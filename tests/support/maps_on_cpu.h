@@ -83,7 +83,9 @@ static void cluster_barrier() { __syncthreads(); }
 static void cluster_ready() { __syncthreads(); }
 static unsigned cluster_rank() { return 0; }
 static unsigned cluster_size() { return 1; }
-static bool is_of_share(int number, int whole, int parts, int part) { return number * parts / whole == part; }
+static bool is_of_share(int number, int whole, int parts, int part) {
+    return number * parts / whole == part;
+}
 static void named_arrive(int id, unsigned threads) {
     ++moved;
     if (++meetings[id].at == threads)
