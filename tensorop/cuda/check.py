@@ -99,7 +99,7 @@ def _kernels(operator: Operator, platform: Platform) -> str:
     return ", ".join(template.name for template in served)
 
 
-_MEASURED = {"prior": 1, "near": 1, "reach": 1, "odd": 1, "where": "", "rows": [], "figures": []}
+_MEASURED = {"reach": 1, "squarings": 1, "odd": 1, "where": "", "rows": [], "figures": []}
 
 
 def _legal(at: Path, family: Family, operator: Operator) -> int:

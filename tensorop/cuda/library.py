@@ -147,9 +147,11 @@ def _variant(one: LibraryVariant, family: int, kept: Sequence[str]) -> dict[str,
 
 
 def _entry(template: str, model: Mapping[str, Expression], last: str, own: frozenset[str]) -> dict[str, Any]:
-    """A model's entry as a function in C: the numbers of a kernel that it reads, and the entries up to it."""
-    names = [*model]
-    parts = {name: model[name] for name in names[: names.index(last) + 1]}
+    """A model's entry as a function in C: the numbers of a kernel that it reads, and the entries that it needs."""
+    needed = {last}
+    for name in reversed([*model]):
+        needed |= model[name].names if name in needed else frozenset()
+    parts = {name: part for name, part in model.items() if name in needed}
     read = own & frozenset[str]().union(*(part.names for part in parts.values()))
     return {"reads": sorted(read), "model": [(name, _in_c(template, name, part)) for name, part in parts.items()]}
 

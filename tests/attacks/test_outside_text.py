@@ -100,7 +100,7 @@ def test_no_text_adds_a_token_to_a_library_for_a_device(text: str) -> None:
     content, _ = device_products.made(platform, 2, ("f16",))
 
     def rendered(word: str) -> list[str]:
-        measured = {"prior": 0.1, "near": 0.1, "reach": 1, "odd": 1, "parts": (1, 1, 1, 1), "where": word}
+        measured = {"reach": 1, "squarings": 1, "odd": 1, "parts": (1, 1, 1, 1), "where": word}
         measured |= {"rows": [], "figures": [], "variants": [(0, 0)] * len(content.variants)}
         own = replace(platform, name=word)
         files = device_library.sources(content.operator, own, content.variants, content.images, {}, measured)
